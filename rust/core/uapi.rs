@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note
+
+//! The structures of `rust/include/uapi/linux/weir.h`, for Rust on both sides of the system call.
+//!
+//! The C header is the truth. The module checks every size and offset against what bindgen makes of
+//! it when it is compiled, and `libweir` has a test that asks a C compiler.
+
+use zerocopy::{
+    FromBytes,
+    Immutable,
+    IntoBytes,
+    KnownLayout, //
+};
+
+/// What the first word of every page is: the magic number of a CTF 1.8 packet.
+pub const PAGE_MAGIC: u32 = 0xC1FC_1FC1;
+
+/// In [`PageHeader::flags`]: the page is still open; what it gets later follows in another page.
+pub const PAGE_PARTIAL: u32 = 1 << 0;
+
+/// Number of causes for which a record is lost; see [`crate::lost::Cause`].
+pub const LOST_CAUSES: usize = 4;
+
+/// The head of a page: at the same time a CTF packet header and its context.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PageHeader {
+    /// [`PAGE_MAGIC`].
+    pub magic: u32,
+    /// Zero.
+    pub stream_id: u32,
+    /// Time in ns of the channel's clock that is not after the first record.
+    pub timestamp_begin: u64,
+    /// Time that is not before the last record and not after the next page of this CPU.
+    pub timestamp_end: u64,
+    /// Bits of the header and the records, without the NOP.
+    pub content_size: u64,
+    /// Bits of the whole page.
+    pub packet_size: u64,
+    /// Counts the pages of this CPU from zero, without a gap.
+    pub packet_seq_num: u64,
+    /// Records this CPU has lost since the channel began.
+    pub events_discarded: u64,
+    /// Number of the CPU that wrote the page.
+    pub cpu_id: u32,
+    /// [`PAGE_PARTIAL`] or nothing.
+    pub flags: u32,
+    /// Time of the first record lost since the page before this one; zero where none was.
+    pub lost_begin: u64,
+    /// Time of the last of them.
+    pub lost_end: u64,
+    /// How many they are, by cause.
+    pub lost: [u32; LOST_CAUSES],
+}
+
+/// First type number of weir's own records; smaller ones are perf's.
+pub const RECORD_FIRST: u32 = 0x10000;
+/// Fills a page to its edge.
+pub const RECORD_NOP: u32 = RECORD_FIRST;
+/// Bytes that kernel code wrote.
+pub const RECORD_RAW: u32 = RECORD_FIRST + 1;
+/// `PERF_RECORD_COMM`.
+pub const RECORD_COMM: u32 = 3;
+/// `PERF_RECORD_FORK`.
+pub const RECORD_FORK: u32 = 7;
+/// `PERF_RECORD_SAMPLE`.
+pub const RECORD_SAMPLE: u32 = 9;
+
+/// `PERF_SAMPLE_IDENTIFIER | _IP | _TID | _TIME | _CPU | _PERIOD`.
+pub const SAMPLE_TYPE: u64 = 0x10187;
+
+/// `PERF_RECORD_MISC_CPUMODE_MASK` and its values: where a sample's instruction pointer points.
+pub const MISC_CPUMODE_MASK: u16 = 7;
+/// `PERF_RECORD_MISC_KERNEL`.
+pub const MISC_KERNEL: u16 = 1;
+/// `PERF_RECORD_MISC_USER`.
+pub const MISC_USER: u16 = 2;
+
+/// What every record begins with: `struct perf_event_header`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct RecordHeader {
+    /// `RECORD_*`.
+    pub type_: u32,
+    /// `PERF_RECORD_MISC_*`.
+    pub misc: u16,
+    /// Bytes, this header included; a multiple of 8.
+    pub size: u16,
+}
+
+/// What ends every record but samples.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct SampleId {
+    /// Process that wrote the record.
+    pub pid: u32,
+    /// Thread that wrote it.
+    pub tid: u32,
+    /// Time in ns of the channel's clock.
+    pub time: u64,
+    /// CPU it was written on.
+    pub cpu: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Counter, or zero.
+    pub id: u64,
+}
+
+/// `PERF_RECORD_SAMPLE`: a counter overflowed.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Sample {
+    /// Type [`RECORD_SAMPLE`].
+    pub header: RecordHeader,
+    /// [`CounterReq::id`] of the counter.
+    pub id: u64,
+    /// Instruction pointer; [`RecordHeader::misc`] says whose.
+    pub ip: u64,
+    /// Process that was interrupted.
+    pub pid: u32,
+    /// Thread that was interrupted.
+    pub tid: u32,
+    /// Time in ns of the channel's clock.
+    pub time: u64,
+    /// CPU it happened on.
+    pub cpu: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Events since the sample before.
+    pub period: u64,
+}
+
+/// `PERF_RECORD_FORK`: a task exists.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Fork {
+    /// Type [`RECORD_FORK`].
+    pub header: RecordHeader,
+    /// Process.
+    pub pid: u32,
+    /// Process of the parent.
+    pub ppid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Thread of the parent.
+    pub ptid: u32,
+    /// When it started, in ns of the channel's clock.
+    pub time: u64,
+    /// Who wrote the record, and when.
+    pub sample_id: SampleId,
+}
+
+/// Bytes of a task's name, the closing zero included.
+pub const COMM_LEN: usize = 16;
+
+/// `PERF_RECORD_COMM`: the name of a task.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Comm {
+    /// Type [`RECORD_COMM`].
+    pub header: RecordHeader,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Name, filled with zeros.
+    pub comm: [u8; COMM_LEN],
+    /// Who wrote the record, and when.
+    pub sample_id: SampleId,
+}
+
+/// [`RECORD_RAW`]: `len` bytes follow, filled with zeros to a multiple of 8.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Raw {
+    /// Type [`RECORD_RAW`].
+    pub header: RecordHeader,
+    /// Bytes that follow this structure and are meant.
+    pub len: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Who wrote the record, and when.
+    pub sample_id: SampleId,
+}
+
+/// `WEIR_MODEL_*`: an open page for each CPU, and a queue for each.
+pub const MODEL_PER_CPU: u32 = 0;
+/// One open page and one queue for all CPUs.
+pub const MODEL_SHARED: u32 = 1;
+/// An open page for each CPU, one queue for all.
+pub const MODEL_PAGED: u32 = 2;
+
+/// `WEIR_MODE_*`: a full channel loses new records.
+pub const MODE_DISCARD: u32 = 0;
+/// A full channel loses its oldest pages.
+pub const MODE_OVERWRITE: u32 = 1;
+
+/// `CLOCK_MONOTONIC`.
+pub const CLOCK_MONOTONIC: u32 = 0;
+
+/// Takes `WEIR_IOC_CHANNEL_CREATE`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct ChannelReq {
+    /// Bytes of this structure.
+    pub size: u32,
+    /// Zero.
+    pub flags: u32,
+    /// `MODEL_*`.
+    pub model: u32,
+    /// `MODE_*`.
+    pub mode: u32,
+    /// `CLOCK_*`.
+    pub clock: u32,
+    /// Bytes of a page; zero for the kernel's page.
+    pub page_size: u32,
+    /// Pages of the pool; zero for the default.
+    pub pages: u32,
+    /// Finished pages that make `poll` return; zero for one.
+    pub watermark: u32,
+    /// Time after which records of a quiet CPU are readable; zero for 100 ms.
+    pub max_latency_ns: u64,
+}
+
+/// Takes `WEIR_IOC_CHANNEL_STATUS`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct StatusReq {
+    /// Bytes of this structure.
+    pub size: u32,
+    /// CPU that is asked for.
+    pub cpu: u32,
+    /// Pages it published.
+    pub pages: u64,
+    /// Records it wrote inside another's write.
+    pub nested: u64,
+    /// Records it lost, by cause.
+    pub lost: [u64; LOST_CAUSES],
+    /// Time of the first loss that no page has reported yet, or zero.
+    pub lost_begin: u64,
+    /// Time of the last of them.
+    pub lost_end: u64,
+}
+
+/// `WEIR_COLLECTION_TASK`: every thread as [`Fork`] and [`Comm`].
+pub const COLLECTION_TASK: u32 = 0;
+
+/// In [`InjectReq::flags`]: thread group leaders only.
+pub const INJECT_PROCESS: u32 = 1 << 0;
+
+/// In [`InjectReq::stop`]: nothing is left.
+pub const STOP_END: u32 = 0;
+/// `len` objects were written.
+pub const STOP_LEN: u32 = 1;
+/// The channel is filled to the mark that injection keeps.
+pub const STOP_FULL: u32 = 2;
+/// A signal came.
+pub const STOP_INTERRUPTED: u32 = 3;
+
+/// Where an injection goes on; zero begins.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Cursor {
+    /// The key of the next object is at least this.
+    pub major: u64,
+    /// The same within objects of one `major`.
+    pub minor: u64,
+}
+
+/// Takes `WEIR_IOC_INJECT`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct InjectReq {
+    /// Bytes of this structure.
+    pub size: u32,
+    /// `COLLECTION_*`.
+    pub collection: u32,
+    /// `INJECT_*`.
+    pub flags: u32,
+    /// Out: `STOP_*`.
+    pub stop: u32,
+    /// Where to begin.
+    pub start: Cursor,
+    /// At most so many objects; zero for no limit.
+    pub len: u64,
+    /// Out: objects written.
+    pub read: u64,
+    /// Out: where to go on.
+    pub next: Cursor,
+    /// Out: objects left out for lack of rights.
+    pub skipped: u64,
+}
+
+/// In [`CounterReq::flags`]: the period is a frequency in Hz.
+pub const COUNTER_FREQ: u32 = 1 << 0;
+/// Do not count in user space.
+pub const COUNTER_EXCLUDE_USER: u32 = 1 << 1;
+/// Do not count in the kernel.
+pub const COUNTER_EXCLUDE_KERNEL: u32 = 1 << 2;
+/// Always on its PMU, or in error.
+pub const COUNTER_PINNED: u32 = 1 << 3;
+
+/// Takes `WEIR_IOC_COUNTER_CREATE`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct CounterReq {
+    /// Bytes of this structure.
+    pub size: u32,
+    /// `COUNTER_*`.
+    pub flags: u32,
+    /// `PERF_TYPE_*`, or the number of a PMU.
+    pub type_: u32,
+    /// CPU to count on.
+    pub cpu: i32,
+    /// What to count, in terms of the PMU.
+    pub config: u64,
+    /// More of it.
+    pub config1: u64,
+    /// More of it.
+    pub config2: u64,
+    /// Events between two samples, or samples a second; zero only counts.
+    pub sample_period: u64,
+    /// Out: names the counter.
+    pub id: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Takes `WEIR_IOC_COUNTER_ENABLE`, `_DISABLE` and `_RELEASE`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct CounterCtl {
+    /// Bytes of this structure.
+    pub size: u32,
+    /// Which counter.
+    pub id: u32,
+}
+
+/// Takes `WEIR_IOC_COUNTER_READ`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct CounterValue {
+    /// Bytes of this structure.
+    pub size: u32,
+    /// Which counter.
+    pub id: u32,
+    /// Out: events.
+    pub value: u64,
+    /// Out: ns for which it was enabled.
+    pub enabled: u64,
+    /// Out: ns for which it really counted.
+    pub running: u64,
+}
+
+/// The ioctl type of all requests.
+pub const IOC_MAGIC: u32 = 0xBB;
+/// Number of `WEIR_IOC_CHANNEL_CREATE`.
+pub const IOC_CHANNEL_CREATE: u32 = 0;
+/// Number of `WEIR_IOC_CHANNEL_STATUS`.
+pub const IOC_CHANNEL_STATUS: u32 = 1;
+/// Number of `WEIR_IOC_CHANNEL_FLUSH`.
+pub const IOC_CHANNEL_FLUSH: u32 = 2;
+/// Number of `WEIR_IOC_INJECT`.
+pub const IOC_INJECT: u32 = 3;
+/// Number of `WEIR_IOC_COUNTER_CREATE`.
+pub const IOC_COUNTER_CREATE: u32 = 4;
+/// Number of `WEIR_IOC_COUNTER_ENABLE`.
+pub const IOC_COUNTER_ENABLE: u32 = 5;
+/// Number of `WEIR_IOC_COUNTER_DISABLE`.
+pub const IOC_COUNTER_DISABLE: u32 = 6;
+/// Number of `WEIR_IOC_COUNTER_RELEASE`.
+pub const IOC_COUNTER_RELEASE: u32 = 7;
+/// Number of `WEIR_IOC_COUNTER_READ`.
+pub const IOC_COUNTER_READ: u32 = 8;

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * Weir: the interface between weir.ko and user space.
+ *
+ * One open of /dev/weir is one channel: WEIR_IOC_CHANNEL_CREATE sets it up, read() takes whole pages
+ * of records out of it, poll() waits for them, and closing it ends it together with its counters.
+ *
+ * Every structure that an ioctl takes begins with its own size in bytes, as the caller was compiled.
+ * A shorter one than the first version is refused with EINVAL. Of a longer one than the kernel knows,
+ * the unknown bytes must be zero (E2BIG otherwise). Unknown flags are refused with EINVAL. The kernel
+ * dispatches on the ioctl's type and number alone, so a structure may grow without a new number.
+ */
+#ifndef _UAPI_LINUX_WEIR_H
+#define _UAPI_LINUX_WEIR_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* --- Pages ------------------------------------------------------------------------------------ */
+
+/* What the first word of every page is: the magic number of a CTF 1.8 packet. */
+#define WEIR_PAGE_MAGIC		0xC1FC1FC1U
+
+/* weir_page_header.flags: the page is still open; what it gets later follows in another page. */
+#define WEIR_PAGE_PARTIAL	(1U << 0)
+
+/* Why records were lost: the index into weir_page_header.lost and weir_status_req.lost. */
+#define WEIR_LOST_FULL		0	/* no free page */
+#define WEIR_LOST_NESTED	1	/* interrupts nested deeper than the channel follows */
+#define WEIR_LOST_TOO_LARGE	2	/* the record is larger than a page takes */
+#define WEIR_LOST_OVERWRITTEN	3	/* overwrite mode took the page back unread */
+#define WEIR_LOST_CAUSES	4
+
+/*
+ * The head of a page: at the same time a CTF packet header and its context. Records follow, each
+ * beginning with a struct perf_event_header and 8-byte aligned; a WEIR_RECORD_NOP fills what is left.
+ * The pages of one CPU, in order of packet_seq_num, are in order of time.
+ */
+struct weir_page_header {
+	__u32 magic;			/* WEIR_PAGE_MAGIC */
+	__u32 stream_id;		/* 0 */
+	__u64 timestamp_begin;		/* clock of the channel, ns: not after the first record */
+	__u64 timestamp_end;		/* not before the last record, not after the next page */
+	__u64 content_size;		/* bits: this header and the records, without the NOP */
+	__u64 packet_size;		/* bits: the whole page */
+	__u64 packet_seq_num;		/* counts the pages of this CPU from 0, without a gap */
+	__u64 events_discarded;		/* records this CPU has lost since the channel began */
+	__u32 cpu_id;
+	__u32 flags;			/* WEIR_PAGE_* */
+	__u64 lost_begin;		/* time of the first and the last of the records that were lost */
+	__u64 lost_end;			/* since the page before this one; 0 where none was */
+	__u32 lost[WEIR_LOST_CAUSES];	/* how many those are, by cause */
+};
+
+/* --- Records ---------------------------------------------------------------------------------- */
+
+/*
+ * Records are perf's (PERF_RECORD_*, see linux/perf_event.h) with the sample_type below and
+ * sample_id_all; types from WEIR_RECORD_FIRST on are weir's own.
+ */
+#define WEIR_RECORD_FIRST	0x10000U
+#define WEIR_RECORD_NOP		(WEIR_RECORD_FIRST + 0)	/* fills a page to its edge */
+#define WEIR_RECORD_RAW		(WEIR_RECORD_FIRST + 1)	/* bytes that kernel code wrote */
+
+/* PERF_SAMPLE_IDENTIFIER | _IP | _TID | _TIME | _CPU | _PERIOD */
+#define WEIR_SAMPLE_TYPE	0x10187U
+
+/* struct perf_event_header, under a name of its own so that this header stands alone. */
+struct weir_record_header {
+	__u32 type;
+	__u16 misc;
+	__u16 size;			/* bytes, this header included; a multiple of 8 */
+};
+
+/* What ends every record but samples: perf's sample_id for WEIR_SAMPLE_TYPE. */
+struct weir_sample_id {
+	__u32 pid;			/* who wrote the record */
+	__u32 tid;
+	__u64 time;			/* clock of the channel, ns */
+	__u32 cpu;
+	__u32 reserved;
+	__u64 id;			/* counter, 0 for none */
+};
+
+/* PERF_RECORD_SAMPLE: a counter overflowed. */
+struct weir_sample {
+	struct weir_record_header header;
+	__u64 id;			/* weir_counter_req.id */
+	__u64 ip;
+	__u32 pid;
+	__u32 tid;
+	__u64 time;
+	__u32 cpu;
+	__u32 reserved;
+	__u64 period;
+};
+
+/* PERF_RECORD_FORK: a task exists; `time` is when it started. */
+struct weir_fork {
+	struct weir_record_header header;
+	__u32 pid;
+	__u32 ppid;
+	__u32 tid;
+	__u32 ptid;
+	__u64 time;
+	struct weir_sample_id sample_id;
+};
+
+/* PERF_RECORD_COMM: its name, filled with zeros. */
+struct weir_comm {
+	struct weir_record_header header;
+	__u32 pid;
+	__u32 tid;
+	__u8 comm[16];
+	struct weir_sample_id sample_id;
+};
+
+/* WEIR_RECORD_RAW: `len` bytes follow, filled with zeros to a multiple of 8. */
+struct weir_raw {
+	struct weir_record_header header;
+	__u32 len;
+	__u32 reserved;
+	struct weir_sample_id sample_id;
+};
+
+/* --- Channel ---------------------------------------------------------------------------------- */
+
+/* weir_channel_req.model: whom the open page belongs to, and where a finished one goes. */
+#define WEIR_MODEL_PER_CPU	0	/* its CPU; that CPU's queue */
+#define WEIR_MODEL_SHARED	1	/* all CPUs; the one queue */
+#define WEIR_MODEL_PAGED	2	/* its CPU; the one queue */
+
+/* weir_channel_req.mode: what is lost when the channel is full. */
+#define WEIR_MODE_DISCARD	0	/* new records */
+#define WEIR_MODE_OVERWRITE	1	/* the oldest pages */
+
+/* weir_channel_req.clock */
+#define WEIR_CLOCK_MONOTONIC	0	/* CLOCK_MONOTONIC, as clock_gettime() reads it */
+
+/*
+ * WEIR_IOC_CHANNEL_CREATE. Zero takes the default; what was taken is written back.
+ * Errors: EBUSY (this descriptor has a channel), EINVAL, EOPNOTSUPP (model, mode or clock that this
+ * version lacks), ENOMEM, EACCES (perf_event_paranoid; CAP_PERFMON allows it).
+ */
+struct weir_channel_req {
+	__u32 size;
+	__u32 flags;			/* 0 */
+	__u32 model;			/* WEIR_MODEL_* */
+	__u32 mode;			/* WEIR_MODE_* */
+	__u32 clock;			/* WEIR_CLOCK_* */
+	__u32 page_size;		/* bytes; default: the kernel's page */
+	__u32 pages;			/* of the pool; default: 64 a CPU; at least 4 a CPU */
+	__u32 watermark;		/* pages that make poll() return; default 1 */
+	__u64 max_latency_ns;		/* records of a quiet CPU are readable after; default 100 ms */
+};
+
+/*
+ * WEIR_IOC_CHANNEL_STATUS: what one CPU wrote and lost so far, reported in a page or not yet.
+ * Errors: EINVAL (no such CPU), EBADFD (no channel on this descriptor).
+ */
+struct weir_status_req {
+	__u32 size;
+	__u32 cpu;			/* in */
+	__u64 pages;			/* pages published */
+	__u64 nested;			/* records written inside another's write */
+	__u64 lost[WEIR_LOST_CAUSES];
+	__u64 lost_begin;		/* times of losses no page has reported yet, 0 for none */
+	__u64 lost_end;
+};
+
+/* --- Injection -------------------------------------------------------------------------------- */
+
+#define WEIR_COLLECTION_TASK	0	/* PERF_RECORD_FORK and _COMM of every thread */
+
+/* weir_inject_req.flags */
+#define WEIR_INJECT_PROCESS	(1U << 0)	/* thread group leaders only */
+
+/* weir_inject_req.stop: why the call came back. */
+#define WEIR_STOP_END		0	/* nothing is left */
+#define WEIR_STOP_LEN		1	/* `len` objects were written */
+#define WEIR_STOP_FULL		2	/* the channel is filled to the mark that injection keeps: read it */
+#define WEIR_STOP_INTERRUPTED	3	/* a signal came */
+
+/* Where an injection goes on. Opaque: zero begins, anything else is from `next`. */
+struct weir_cursor {
+	__u64 major;
+	__u64 minor;
+};
+
+/*
+ * WEIR_IOC_INJECT: writes objects that exist now as records, a few at a time. Call it with start = 0,
+ * then with start = next until stop is WEIR_STOP_END. An object that lives throughout comes exactly
+ * once. Errors: EINVAL (collection, cursor), EBADFD, EACCES.
+ */
+struct weir_inject_req {
+	__u32 size;
+	__u32 collection;		/* in: WEIR_COLLECTION_* */
+	__u32 flags;			/* in: WEIR_INJECT_* */
+	__u32 stop;			/* out: WEIR_STOP_* */
+	struct weir_cursor start;	/* in */
+	__u64 len;			/* in: at most so many objects; 0 for no limit */
+	__u64 read;			/* out: objects written by this call */
+	struct weir_cursor next;	/* out */
+	__u64 skipped;			/* out: objects left out for lack of rights */
+};
+
+/* --- Counters --------------------------------------------------------------------------------- */
+
+/* weir_counter_req.flags */
+#define WEIR_COUNTER_FREQ		(1U << 0)	/* sample_period is a frequency in Hz */
+#define WEIR_COUNTER_EXCLUDE_USER	(1U << 1)
+#define WEIR_COUNTER_EXCLUDE_KERNEL	(1U << 2)
+#define WEIR_COUNTER_PINNED		(1U << 3)	/* always on its PMU, or in error */
+
+/*
+ * WEIR_IOC_COUNTER_CREATE: a counter on one CPU, disabled. With a sample period its overflows go
+ * into the channel as PERF_RECORD_SAMPLE.
+ * Errors: as perf_event_open(); EOPNOTSUPP where the kernel has no perf events; ENOSPC (too many).
+ */
+struct weir_counter_req {
+	__u32 size;
+	__u32 flags;			/* WEIR_COUNTER_* */
+	__u32 type;			/* PERF_TYPE_* or a number of /sys/bus/event_source */
+	__s32 cpu;
+	__u64 config;
+	__u64 config1;
+	__u64 config2;
+	__u64 sample_period;		/* 0: count only */
+	__u32 id;			/* out: names the counter on this descriptor, and its samples */
+	__u32 reserved;			/* 0 */
+};
+
+/*
+ * WEIR_IOC_COUNTER_ENABLE, _DISABLE, _RELEASE. Errors: ENOENT (no such counter); for ENABLE EBUSY
+ * (its PMU has no room for it) where it got no place.
+ */
+struct weir_counter_ctl {
+	__u32 size;
+	__u32 id;
+};
+
+/* WEIR_IOC_COUNTER_READ. Errors: ENOENT. */
+struct weir_counter_value {
+	__u32 size;
+	__u32 id;			/* in */
+	__u64 value;
+	__u64 enabled;			/* ns enabled, ns that it really counted */
+	__u64 running;
+};
+
+#define WEIR_IOC_MAGIC		0xBB
+#define WEIR_IOC_CHANNEL_CREATE	_IOWR(WEIR_IOC_MAGIC, 0, struct weir_channel_req)
+#define WEIR_IOC_CHANNEL_STATUS	_IOWR(WEIR_IOC_MAGIC, 1, struct weir_status_req)
+/* Closes every open page: all that was committed before the call is readable when it returns. */
+#define WEIR_IOC_CHANNEL_FLUSH	_IO(WEIR_IOC_MAGIC, 2)
+#define WEIR_IOC_INJECT		_IOWR(WEIR_IOC_MAGIC, 3, struct weir_inject_req)
+#define WEIR_IOC_COUNTER_CREATE	_IOWR(WEIR_IOC_MAGIC, 4, struct weir_counter_req)
+#define WEIR_IOC_COUNTER_ENABLE	_IOW(WEIR_IOC_MAGIC, 5, struct weir_counter_ctl)
+#define WEIR_IOC_COUNTER_DISABLE _IOW(WEIR_IOC_MAGIC, 6, struct weir_counter_ctl)
+#define WEIR_IOC_COUNTER_RELEASE _IOW(WEIR_IOC_MAGIC, 7, struct weir_counter_ctl)
+#define WEIR_IOC_COUNTER_READ	_IOWR(WEIR_IOC_MAGIC, 8, struct weir_counter_value)
+
+#endif /* _UAPI_LINUX_WEIR_H */
