@@ -5,4 +5,45 @@
 //! Kbuild compiles it into `weir.ko`, cargo into tests, benchmarks and `libweir`.
 #![cfg_attr(not(any(CONFIG_RUST, test)), no_std)]
 
+mod channel;
+mod cpu_state;
+mod free_stack;
+mod lost;
+mod open_word;
+mod page_memory;
+mod publish;
+mod reader;
+mod reserve;
+#[cfg(any(test, CONFIG_KUNIT))]
+mod test_backend;
 pub mod uapi;
+mod word;
+
+pub use channel::{
+    Backend,
+    Channel,
+    Class,
+    Status,
+    HEADER_SIZE, //
+};
+pub use cpu_state::{
+    CpuState,
+    MAX_DEPTH, //
+};
+pub use lost::{
+    Cause,
+    LostReport, //
+};
+pub use open_word::RECORD_ALIGN;
+pub use page_memory::{
+    MappedPages,
+    PageMemory,
+    Pinned, //
+};
+pub use reader::{
+    Chunk,
+    Progress,
+    Reader, //
+};
+pub use reserve::Reservation;
+pub use word::Word;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What each CPU has of its own in a channel.
+
+use crate::{
+    free_stack::FreeStack,
+    lost::LostCounts,
+    open_word::{
+        OpenWord,
+        NO_PAGE, //
+    },
+    word::Word,
+};
+
+/// How deep writes may nest on a CPU: task, softirq, irq, NMI.
+pub const MAX_DEPTH: usize = 4;
+
+/// The state of one CPU. A line that the writer touches for each record comes first; what other CPUs
+/// write stands in a line of its own.
+#[repr(C, align(64))]
+pub struct CpuState<W> {
+    /// [`OpenWord`]: every writer of this CPU moves it by a local compare-exchange.
+    pub(crate) open: W,
+    /// How far the reader may look: a copy of `open` of a moment when every reservation up to it was
+    /// committed. Only the outermost writer stores it.
+    pub(crate) committed: W,
+    /// How many writes are going on here. An interrupt leaves it as it found it.
+    pub(crate) depth: W,
+    /// First page opened here that is not published, or [`NO_PAGE`]; the others follow by the links
+    /// of the pages. Stored by the outermost writer, and by whoever opens a page when `open` is empty.
+    pub(crate) chain: W,
+    /// Time of the last reservation, or attempt at one, at each depth. See [`CpuState::last_time`].
+    pub(crate) stamps: [W; MAX_DEPTH],
+    cold: Cold<W>,
+    /// Pages kept for this CPU. The reader pushes to it.
+    pub(crate) reserve: Padded<FreeStack<W>>,
+}
+
+/// What is touched once a page or less.
+#[repr(C, align(64))]
+struct Cold<W> {
+    number: u32,
+    pages: W,
+    nested: W,
+    lost: LostCounts<W>,
+}
+
+#[repr(C, align(64))]
+pub(crate) struct Padded<T>(pub(crate) T);
+
+impl<W: Word> CpuState<W> {
+    /// The state of CPU `number` before its first record.
+    pub fn new(number: u32) -> Self {
+        Self {
+            open: W::new(OpenWord::EMPTY.0),
+            committed: W::new(OpenWord::EMPTY.0),
+            depth: W::new(0),
+            chain: W::new(u64::from(NO_PAGE)),
+            stamps: core::array::from_fn(|_| W::new(0)),
+            cold: Cold {
+                number,
+                pages: W::new(0),
+                nested: W::new(0),
+                lost: LostCounts::new(),
+            },
+            reserve: Padded(FreeStack::new()),
+        }
+    }
+
+    /// Number of the CPU.
+    pub(crate) fn number(&self) -> u32 {
+        self.cold.number
+    }
+
+    /// Number of pages published.
+    pub(crate) fn pages(&self) -> &W {
+        &self.cold.pages
+    }
+
+    /// Number of records that were written inside another's write.
+    pub(crate) fn nested(&self) -> &W {
+        &self.cold.nested
+    }
+
+    pub(crate) fn lost(&self) -> &LostCounts<W> {
+        &self.cold.lost
+    }
+
+    /// A time not before any reservation of this CPU so far, and not after any that is still to come.
+    ///
+    /// A writer stores its time in the slot of its depth before it tries to reserve with it, and takes
+    /// as time the later of the clock and this. An interrupt in between stores a time not before
+    /// that, in another slot, and makes the attempt fail. So times never run backwards on a CPU even
+    /// where its clock does so by a little, as the fast monotonic clock may in an NMI.
+    #[inline]
+    pub(crate) fn last_time(&self) -> u64 {
+        let mut last = 0;
+        for stamp in &self.stamps {
+            last = last.max(stamp.load());
+        }
+        last
+    }
+}

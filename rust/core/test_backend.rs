@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A small backend for the tests of this crate, on the host and as KUnit, with a clock of its own.
+
+use crate::{
+    Backend,
+    Channel,
+    CpuState,
+    PageMemory,
+    Word,
+    HEADER_SIZE, //
+};
+use core::{
+    ops::Range,
+    sync::atomic::{
+        AtomicU64,
+        AtomicU8,
+        Ordering, //
+    },
+};
+
+/// Bytes of a page: room for five records of [`RECORD`] bytes.
+pub(crate) const PAGE: usize = HEADER_SIZE + 5 * RECORD;
+/// Bytes of a record in these tests.
+pub(crate) const RECORD: usize = 32;
+/// Pages of the pool.
+pub(crate) const PAGES: usize = 8;
+/// CPUs.
+pub(crate) const CPUS: usize = 2;
+
+/// A word of the language's own atomics. Tests of one thread need no other.
+pub(crate) struct TestWord(AtomicU64);
+
+impl Word for TestWord {
+    fn new(value: u64) -> Self {
+        Self(AtomicU64::new(value))
+    }
+    fn load(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn load_acquire(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+    fn store(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+    fn store_release(&self, value: u64) {
+        self.0.store(value, Ordering::Release);
+    }
+    fn local_compare_exchange(&self, old: u64, new: u64) -> Result<(), u64> {
+        self.compare_exchange(old, new)
+    }
+    fn local_add(&self, value: u64) {
+        self.0.fetch_add(value, Ordering::Relaxed);
+    }
+    fn local_swap(&self, value: u64) -> u64 {
+        self.0.swap(value, Ordering::Relaxed)
+    }
+    fn compare_exchange(&self, old: u64, new: u64) -> Result<(), u64> {
+        self.0
+            .compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst)
+            .map(|_| ())
+    }
+    fn fetch_add(&self, value: u64) -> u64 {
+        self.0.fetch_add(value, Ordering::SeqCst)
+    }
+    fn fence() {
+        core::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
+/// Pages of bytes that may be accessed at any time.
+pub(crate) struct TestMemory([[AtomicU8; PAGE]; PAGES]);
+
+impl PageMemory for TestMemory {
+    fn page_size(&self) -> usize {
+        PAGE
+    }
+    fn write(&self, page: u32, offset: usize, bytes: &[u8]) {
+        for (at, byte) in bytes.iter().enumerate() {
+            self.0[page as usize][offset + at].store(*byte, Ordering::Relaxed);
+        }
+    }
+    fn read<R>(&self, page: u32, range: Range<usize>, f: impl FnOnce(&[u8]) -> R) -> R {
+        let mut copy = [0; PAGE];
+        for at in range.clone() {
+            copy[at] = self.0[page as usize][at].load(Ordering::Relaxed);
+        }
+        f(&copy[range])
+    }
+}
+
+/// The backend.
+pub(crate) struct TestBackend {
+    cpus: [CpuState<TestWord>; CPUS],
+    links: [TestWord; PAGES],
+    ring: [TestWord; PAGES],
+    memory: TestMemory,
+    pub(crate) now: AtomicU64,
+    pub(crate) wakes: AtomicU64,
+}
+
+impl Backend for TestBackend {
+    type Word = TestWord;
+    type Memory = TestMemory;
+
+    fn cpus(&self) -> &[CpuState<TestWord>] {
+        &self.cpus
+    }
+    fn links(&self) -> &[TestWord] {
+        &self.links
+    }
+    fn ring(&self) -> &[TestWord] {
+        &self.ring
+    }
+    fn memory(&self) -> &TestMemory {
+        &self.memory
+    }
+    fn clock(&self) -> u64 {
+        self.now.fetch_add(1, Ordering::Relaxed)
+    }
+    fn wake(&self) {
+        self.wakes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A channel of [`PAGES`] pages, one of them kept for each CPU.
+pub(crate) fn channel() -> Channel<TestBackend> {
+    Channel::new(
+        TestBackend {
+            cpus: core::array::from_fn(|cpu| CpuState::new(cpu as u32)),
+            links: core::array::from_fn(|_| TestWord::new(0)),
+            ring: core::array::from_fn(|_| TestWord::new(0)),
+            memory: TestMemory(core::array::from_fn(|_| {
+                core::array::from_fn(|_| AtomicU8::new(0))
+            })),
+            now: AtomicU64::new(1000),
+            wakes: AtomicU64::new(0),
+        },
+        1,
+    )
+}
