@@ -99,7 +99,7 @@ impl<B: Backend> Channel<B> {
         for cpu in channel.backend.cpus() {
             for _ in 0..reserve_size {
                 if let Some(page) = channel.common.pop(channel.backend.links(), 0) {
-                    cpu.reserve.0.push(channel.backend.links(), page);
+                    cpu.reserve().push(channel.backend.links(), page);
                 }
             }
         }
@@ -135,8 +135,7 @@ impl<B: Backend> Channel<B> {
         let links = self.backend.links();
         match class {
             Class::Live => cpu
-                .reserve
-                .0
+                .reserve()
                 .pop(links, 0)
                 .or_else(|| self.common.pop(links, 0)),
             Class::Injected => self.common.pop(links, self.common_size / 2),
@@ -145,8 +144,8 @@ impl<B: Backend> Channel<B> {
 
     /// Gives a page back: to the CPU that used it, if that lacks some, else to all.
     pub(crate) fn give_page(&self, cpu: &CpuState<B::Word>, page: u32) {
-        let stack = if cpu.reserve.0.count() < self.reserve_size {
-            &cpu.reserve.0
+        let stack = if cpu.reserve().count() < self.reserve_size {
+            cpu.reserve()
         } else {
             &self.common
         };

@@ -32,8 +32,7 @@ pub struct CpuState<W> {
     /// Time of the last reservation, or attempt at one, at each depth. See [`CpuState::last_time`].
     pub(crate) stamps: [W; MAX_DEPTH],
     cold: Cold<W>,
-    /// Pages kept for this CPU. The reader pushes to it.
-    pub(crate) reserve: Padded<FreeStack<W>>,
+    reader: ReaderSide<W>,
 }
 
 /// What is touched once a page or less.
@@ -45,8 +44,12 @@ struct Cold<W> {
     lost: LostCounts<W>,
 }
 
+/// What the reader writes.
 #[repr(C, align(64))]
-pub(crate) struct Padded<T>(pub(crate) T);
+struct ReaderSide<W> {
+    reserve: FreeStack<W>,
+    seen: W,
+}
 
 impl<W: Word> CpuState<W> {
     /// The state of CPU `number` before its first record.
@@ -63,7 +66,10 @@ impl<W: Word> CpuState<W> {
                 nested: W::new(0),
                 lost: LostCounts::new(),
             },
-            reserve: Padded(FreeStack::new()),
+            reader: ReaderSide {
+                reserve: FreeStack::new(),
+                seen: W::new(OpenWord::EMPTY.0),
+            },
         }
     }
 
@@ -80,6 +86,16 @@ impl<W: Word> CpuState<W> {
     /// Number of records that were written inside another's write.
     pub(crate) fn nested(&self) -> &W {
         &self.cold.nested
+    }
+
+    /// Pages kept for this CPU.
+    pub(crate) fn reserve(&self) -> &FreeStack<W> {
+        &self.reader.reserve
+    }
+
+    /// The last value of `committed` up to which the reader has read an open page.
+    pub(crate) fn seen(&self) -> &W {
+        &self.reader.seen
     }
 
     pub(crate) fn lost(&self) -> &LostCounts<W> {

@@ -2,7 +2,10 @@
 
 //! The packed word that says which page is open and how far it is reserved.
 
-/// Stands for no page; also the number of pages a channel cannot reach.
+/// Most pages a channel may have.
+pub const PAGES_MAX: usize = NO_PAGE as usize;
+
+/// Stands for no page.
 pub(crate) const NO_PAGE: u32 = (1 << PAGE_BITS) - 1;
 
 const PAGE_BITS: u32 = 20;

@@ -115,6 +115,8 @@ impl<B: Backend> Channel<B> {
                 .wrapping_sub(self.head.load())
                 .ge(&wanted)
         {
+            // Whoever waits says so again; who reads an older value here wakes it for nothing.
+            self.wanted.store(0);
             self.backend().wake();
         }
     }

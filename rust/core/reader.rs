@@ -22,10 +22,7 @@ use crate::{
     },
     word::Word,
 };
-use core::{
-    mem::offset_of,
-    ops::Range, //
-};
+use core::ops::Range;
 use zerocopy::FromBytes;
 
 /// What the reader has had of one CPU.
@@ -79,6 +76,8 @@ pub struct Chunk {
     page: u32,
     range: Range<usize>,
     header: PageHeader,
+    /// The state of the CPU whose open page this is a part of.
+    open: OpenWord,
 }
 
 impl Chunk {
@@ -151,6 +150,7 @@ impl<P: AsMut<[Progress]>> Reader<P> {
                 page,
                 range: start..end,
                 header,
+                open: OpenWord::EMPTY,
             });
         }
     }
@@ -208,6 +208,7 @@ impl<P: AsMut<[Progress]>> Reader<P> {
             page,
             range: start..committed.offset(),
             header,
+            open: committed,
         })
     }
 
@@ -223,6 +224,9 @@ impl<P: AsMut<[Progress]>> Reader<P> {
             progress.offset = chunk.range.end;
             progress.end = chunk.header.timestamp_end;
             progress.extra = progress.extra.wrapping_add(1);
+            if let Some(state) = channel.cpu(cpu) {
+                state.seen().store(chunk.open.0);
+            }
         } else {
             progress.page = NO_PAGE;
             progress.discarded = chunk.header.events_discarded;
@@ -291,20 +295,13 @@ impl<B: Backend> Channel<B> {
         true
     }
 
-    /// Whether CPU `cpu` has committed records in its open page; from any CPU. They may have been
-    /// read already.
-    pub fn begin_of_open(&self, cpu: usize) -> Option<u64> {
-        let state = self.cpu(cpu)?;
-        let committed = OpenWord(state.committed.load_acquire());
-        if !committed.is_open() {
-            return None;
-        }
-        let at = offset_of!(PageHeader, timestamp_begin);
-        self.backend()
-            .memory()
-            .read(committed.page(), at..at + 8, |bytes| {
-                u64::read_from_bytes(bytes).ok()
-            })
+    /// Whether CPU `cpu` has committed records in its open page that the reader has not had. From any
+    /// CPU and context.
+    pub fn has_unread(&self, cpu: usize) -> bool {
+        self.cpu(cpu).is_some_and(|state| {
+            let committed = state.committed.load_acquire();
+            OpenWord(committed).is_open() && committed != state.seen().load()
+        })
     }
 }
 
@@ -545,6 +542,7 @@ mod tests {
         for number in 0..2 * A_PAGE as u64 {
             assert!(write(&channel, 0, number, Class::Live));
             assert!(reader.next_open(&channel, 0, 0).is_none());
+            assert!(channel.has_unread(0));
             while let Some(chunk) = reader
                 .next(&channel)
                 .or_else(|| reader.next_open(&channel, 0, u64::MAX))
@@ -554,6 +552,7 @@ mod tests {
                 reader.consume(&channel, chunk);
                 sequence += 1;
             }
+            assert!(!channel.has_unread(0));
         }
         assert_eq!(sum, (0..2 * A_PAGE as u64).sum::<u64>());
         channel.close(&TestPin(0));

@@ -5,7 +5,7 @@
 //! The C header is the truth. The module checks every size and offset against what bindgen makes of
 //! it when it is compiled, and `libweir` has a test that asks a C compiler.
 
-use zerocopy::{
+use zerocopy_derive::{
     FromBytes,
     Immutable,
     IntoBytes,

@@ -34,7 +34,10 @@ pub use lost::{
     Cause,
     LostReport, //
 };
-pub use open_word::RECORD_ALIGN;
+pub use open_word::{
+    PAGES_MAX,
+    RECORD_ALIGN, //
+};
 pub use page_memory::{
     MappedPages,
     PageMemory,

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory of a channel's pages.
+
+use super::bindings;
+use core::ptr::NonNull;
+use kernel::{
+    alloc::{
+        flags::{
+            __GFP_NOWARN, //
+            GFP_KERNEL_ACCOUNT,
+        },
+        KVVec, //
+    },
+    page::PAGE_SIZE,
+    prelude::*,
+};
+use weir_core::MappedPages;
+
+/// Pages of `PAGE_SIZE << order` bytes each, zeroed, accounted to the caller's memory cgroup.
+///
+/// # Invariants
+///
+/// `addresses` has the address of each of `pages` in the kernel's linear mapping, in the same order,
+/// and each is an allocation of `order` that this value owns.
+pub(crate) struct PageArray {
+    pages: KVVec<NonNull<kernel::bindings::page>>,
+    addresses: KVVec<NonNull<u8>>,
+    order: u32,
+}
+
+// SAFETY: The pages belong to the value, not to a thread.
+unsafe impl Send for PageArray {}
+// SAFETY: Shared access only reads the addresses.
+unsafe impl Sync for PageArray {}
+
+/// How a page is allocated. The size is the user's: what cannot be had is an error, not a warning.
+const ALLOCATION: u32 = kernel::bindings::GFP_KERNEL_ACCOUNT
+    | kernel::bindings::__GFP_ZERO
+    | kernel::bindings::__GFP_NOWARN;
+
+impl PageArray {
+    /// Allocates `count` pages. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    fn new(count: usize, order: u32) -> Result<Self> {
+        // INVARIANT: Nothing is owned yet.
+        let mut array = Self {
+            pages: KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?,
+            addresses: KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?,
+            order,
+        };
+        for _ in 0..count {
+            // SAFETY: The callers may sleep.
+            let page = unsafe { kernel::bindings::alloc_pages(ALLOCATION, order) };
+            let page = NonNull::new(page).ok_or(ENOMEM)?;
+            // SAFETY: The page was just allocated, from memory that is mapped always.
+            let address = unsafe { bindings::weir_helper_page_address(page.as_ptr()) };
+            // INVARIANT: Both grow by the same page. There is capacity for them, so neither fails.
+            array.pages.push(page, GFP_KERNEL_ACCOUNT)?;
+            array.addresses.push(
+                NonNull::new(address.cast()).ok_or(ENOMEM)?,
+                GFP_KERNEL_ACCOUNT,
+            )?;
+        }
+        Ok(array)
+    }
+
+    /// Allocates `count` pages of `page_size` bytes, a power of two of [`PAGE_SIZE`], as the memory
+    /// of a channel. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn allocate(count: usize, page_size: usize) -> Result<MappedPages<Self>> {
+        let order = (page_size / PAGE_SIZE).trailing_zeros();
+        let array = Self::new(count, order)?;
+        // SAFETY: Every address is that of an allocation of `page_size` bytes, which was zeroed, and
+        // which lives as long as the array, by the type invariants. Nobody else has the addresses.
+        Ok(unsafe { MappedPages::new(array, page_size) })
+    }
+}
+
+impl AsRef<[NonNull<u8>]> for PageArray {
+    #[inline]
+    fn as_ref(&self) -> &[NonNull<u8>] {
+        &self.addresses
+    }
+}
+
+impl Drop for PageArray {
+    fn drop(&mut self) {
+        for page in &self.pages {
+            // SAFETY: By the type invariants it is ours, and of this order.
+            unsafe { bindings::weir_helper_free_pages(page.as_ptr(), self.order) };
+        }
+    }
+}

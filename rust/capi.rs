@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The C interface of `rust/include/linux/weir.h`, for other modules.
+
+use crate::{
+    abs::{
+        bindings,
+        module_file, //
+    },
+    channel::{
+        errno,
+        Channel, //
+    },
+    device::OpenFile,
+};
+use kernel::{
+    ffi::c_void,
+    module::this_module,
+    prelude::*,
+    sync::Arc, //
+};
+
+fn get(fd: c_int) -> Result<Arc<Channel>> {
+    let fd = u32::try_from(fd).map_err(|_| EBADF)?;
+    module_file::with_file::<OpenFile, _>(this_module::<crate::LocalModule>(), fd, |file| {
+        file.channel().cloned()
+    })?
+}
+
+/// See the header.
+#[no_mangle]
+extern "C" fn weir_channel_get(fd: c_int) -> *mut bindings::weir_channel {
+    match get(fd) {
+        Ok(channel) => Arc::into_raw(channel).cast_mut().cast(),
+        Err(error) => error.to_ptr(),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+///
+/// `channel` is from [`weir_channel_get`] and is not used afterwards.
+#[no_mangle]
+unsafe extern "C" fn weir_channel_put(channel: *mut bindings::weir_channel) {
+    // SAFETY: By the safety requirements it is the reference that was taken there.
+    drop(unsafe { Arc::from_raw(channel.cast::<Channel>()) });
+}
+
+/// See the header.
+///
+/// # Safety
+///
+/// `channel` is from [`weir_channel_get`]; `data` points to `len` bytes.
+#[no_mangle]
+unsafe extern "C" fn weir_channel_write(
+    channel: *mut bindings::weir_channel,
+    data: *const c_void,
+    len: usize,
+) -> c_int {
+    // SAFETY: By the safety requirements; the caller's reference keeps it.
+    let channel = unsafe { &*channel.cast::<Channel>() };
+    let data = if len == 0 {
+        &[]
+    } else {
+        // SAFETY: By the safety requirements.
+        unsafe { core::slice::from_raw_parts(data.cast::<u8>(), len) }
+    };
+    match channel.write_raw(data) {
+        Ok(()) => 0,
+        Err(cause) => errno(cause).to_errno(),
+    }
+}
+
+// What C declares and what is written above is the same.
+const _: () = {
+    let _: [unsafe extern "C" fn(c_int) -> *mut bindings::weir_channel; 2] =
+        [bindings::weir_channel_get, weir_channel_get];
+    let _: [unsafe extern "C" fn(*mut bindings::weir_channel); 2] =
+        [bindings::weir_channel_put, weir_channel_put];
+    let _: [unsafe extern "C" fn(*mut bindings::weir_channel, *const c_void, usize) -> c_int; 2] =
+        [bindings::weir_channel_write, weir_channel_write];
+};

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the engine stands on in the kernel.
+
+use super::Options;
+use crate::abs::{
+    clock,
+    cpus,
+    page_array::PageArray,
+    wait_queue::WaitQueue,
+    word::KernelWord, //
+};
+use kernel::{
+    alloc::{
+        flags::__GFP_NOWARN,
+        KVVec, //
+    },
+    prelude::*,
+};
+use weir_core::{
+    Backend,
+    CpuState,
+    MappedPages,
+    Word, //
+};
+
+/// Memory, clock and wake-up of a channel.
+pub(crate) struct KernelBackend {
+    cpus: KVVec<CpuState<KernelWord>>,
+    links: KVVec<KernelWord>,
+    ring: KVVec<KernelWord>,
+    memory: MappedPages<PageArray>,
+    queue: Pin<KBox<WaitQueue>>,
+}
+
+impl KernelBackend {
+    /// Allocates everything. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        Ok(Self {
+            cpus: fill(cpus::count(), |cpu| CpuState::new(cpu as u32))?,
+            links: fill(options.pages, |_| Word::new(0))?,
+            ring: fill(options.pages.next_power_of_two(), |_| Word::new(0))?,
+            memory: PageArray::allocate(options.pages, options.page_size)?,
+            queue: KBox::pin_init(WaitQueue::new(), GFP_KERNEL)?,
+        })
+    }
+
+    pub(super) fn queue(&self) -> &WaitQueue {
+        &self.queue
+    }
+}
+
+fn fill<T>(count: usize, element: impl Fn(usize) -> T) -> Result<KVVec<T>> {
+    let flags = kernel::alloc::flags::GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+    let mut vec = KVVec::with_capacity(count, flags)?;
+    for index in 0..count {
+        vec.push(element(index), flags)?;
+    }
+    Ok(vec)
+}
+
+impl Backend for KernelBackend {
+    type Word = KernelWord;
+    type Memory = MappedPages<PageArray>;
+
+    #[inline]
+    fn cpus(&self) -> &[CpuState<KernelWord>] {
+        &self.cpus
+    }
+
+    #[inline]
+    fn links(&self) -> &[KernelWord] {
+        &self.links
+    }
+
+    #[inline]
+    fn ring(&self) -> &[KernelWord] {
+        &self.ring
+    }
+
+    #[inline]
+    fn memory(&self) -> &MappedPages<PageArray> {
+        &self.memory
+    }
+
+    #[inline]
+    fn clock(&self) -> u64 {
+        clock::monotonic()
+    }
+
+    fn wake(&self) {
+        self.queue.wake_soon();
+    }
+}

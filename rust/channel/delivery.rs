@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! From the channel to user space: `read()` and `poll()`.
+//!
+//! Finished pages come first. When there are none, and records of a CPU have waited in its open page
+//! for the channel's latency, they are delivered from there, without asking that CPU. Who reads and
+//! blocks waits for that long and then looks. Who polls is woken by a timer, which runs on the CPU
+//! that polled and only while there is nothing to read.
+
+use super::Channel;
+use crate::abs::{
+    clock, cpus,
+    device::Readiness,
+    wait_queue::{
+        PollTable,
+        Woken, //
+    },
+};
+use kernel::{
+    alloc::KVVec,
+    fs::File,
+    iov::IovIterDest,
+    prelude::*,
+    sync::{
+        atomic::ordering::Relaxed,
+        Arc,
+        ArcBorrow, //
+    },
+    time::hrtimer::{
+        ArcHrTimerHandle,
+        HrTimerCallback,
+        HrTimerCallbackContext,
+        HrTimerPointer,
+        HrTimerRestart, //
+    },
+};
+use weir_core::{
+    Chunk,
+    Progress,
+    Reader, //
+};
+use zerocopy::IntoBytes;
+
+/// How far the reader is, for every CPU.
+pub(super) struct ProgressTable(KVVec<Progress>);
+
+impl ProgressTable {
+    pub(super) fn new(cpus: usize) -> Result<Self> {
+        let mut table = KVVec::with_capacity(cpus, GFP_KERNEL)?;
+        for _ in 0..cpus {
+            table.push(Progress::new(), GFP_KERNEL)?;
+        }
+        Ok(Self(table))
+    }
+}
+
+impl AsMut<[Progress]> for ProgressTable {
+    fn as_mut(&mut self) -> &mut [Progress] {
+        &mut self.0
+    }
+}
+
+/// The timer of whoever polls; it is stopped when this is dropped.
+pub(crate) type PollTimer = Option<ArcHrTimerHandle<Channel>>;
+
+impl Channel {
+    /// Reads as many whole pages as there are and fit, at least one. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` (not even one page fits), `EAGAIN` (there is none, and the caller does not wait),
+    /// `EFAULT` (the page stays in the channel), `ERESTARTSYS` (signal).
+    pub(crate) fn read(&self, iov: &mut IovIterDest<'_>, nonblocking: bool) -> Result<usize> {
+        if iov.len() < self.options.page_size {
+            return Err(EINVAL);
+        }
+        let mut waited = false;
+        loop {
+            // Records are old enough if they are so by their time, or if the caller or the timer has
+            // waited for that long.
+            let before = if waited || self.due.load(Relaxed) {
+                u64::MAX
+            } else {
+                clock::monotonic().saturating_sub(self.options.max_latency_ns)
+            };
+            let delivered = self.deliver(iov, before)?;
+            if delivered != 0 {
+                return Ok(delivered);
+            }
+            self.due.store(false, Relaxed);
+            if nonblocking {
+                return Err(EAGAIN);
+            }
+            let woken = self.queue().wait(self.options.max_latency(), || {
+                self.engine.want(1);
+                self.engine.is_readable(1)
+            })?;
+            waited = woken == Woken::Timeout;
+        }
+    }
+
+    /// Copies pages while there are some, and returns how many bytes.
+    fn deliver(&self, iov: &mut IovIterDest<'_>, before: u64) -> Result<usize> {
+        let mut reader = self.reader.lock();
+        let mut delivered = 0;
+        let mut cpu = 0;
+        while iov.len() >= self.options.page_size {
+            let Some(chunk) = self.next_chunk(&mut reader, &mut cpu, before) else {
+                break;
+            };
+            if self.copy(&chunk, iov).is_none() {
+                // It was not consumed, so it comes again.
+                if delivered == 0 {
+                    return Err(EFAULT);
+                }
+                break;
+            }
+            reader.consume(&self.engine, chunk);
+            delivered += self.options.page_size;
+        }
+        Ok(delivered)
+    }
+
+    /// The next finished page, or what the CPUs from `cpu` on have in open ones.
+    fn next_chunk(
+        &self,
+        reader: &mut Reader<ProgressTable>,
+        cpu: &mut usize,
+        before: u64,
+    ) -> Option<Chunk> {
+        loop {
+            if let Some(chunk) = reader.next(&self.engine) {
+                return Some(chunk);
+            }
+            if *cpu >= cpus::count() {
+                return None;
+            }
+            let chunk = reader.next_open(&self.engine, *cpu, before);
+            *cpu += 1;
+            if chunk.is_some() {
+                return chunk;
+            }
+        }
+    }
+
+    /// Copies one page; [`None`] if it cannot be written to.
+    fn copy(&self, chunk: &Chunk, iov: &mut IovIterDest<'_>) -> Option<()> {
+        let mut put = |bytes: &[u8]| (iov.copy_to_iter(bytes) == bytes.len()).then_some(());
+        put(chunk.header().as_bytes())?;
+        chunk.records(&self.engine, &mut put)?;
+        let (nop, mut rest) = chunk.nop();
+        if rest != 0 {
+            put(nop.as_bytes())?;
+            rest = rest.saturating_sub(size_of_val(&nop));
+        }
+        // What stands in the page behind the records is not for user space.
+        const ZEROS: [u8; 256] = [0; 256];
+        while rest != 0 {
+            let part = rest.min(ZEROS.len());
+            put(ZEROS.get(..part)?)?;
+            rest -= part;
+        }
+        Some(())
+    }
+
+    fn has_unread(&self) -> bool {
+        (0..cpus::count()).any(|cpu| self.engine.has_unread(cpu))
+    }
+
+    fn readiness(&self) -> Readiness {
+        if self.engine.is_readable(self.options.watermark) || self.due.load(Relaxed) {
+            Readiness::Readable
+        } else {
+            Readiness::Idle
+        }
+    }
+
+    /// Enters the caller into the wait queue and says whether `read()` has something.
+    pub(crate) fn poll(
+        self: &Arc<Self>,
+        file: &File,
+        table: &mut PollTable<'_>,
+        timer: &mut PollTimer,
+    ) -> Readiness {
+        self.queue().poll(file, table);
+        self.engine.want(self.options.watermark);
+        let readiness = self.readiness();
+        if readiness == Readiness::Idle && !self.timer_runs.load(Relaxed) {
+            // The old handle stops the timer when it goes, so it goes first.
+            *timer = None;
+            self.timer_runs.store(true, Relaxed);
+            *timer = Some(self.clone().start(self.options.max_latency()));
+        }
+        readiness
+    }
+}
+
+impl HrTimerCallback for Channel {
+    type Pointer<'a> = Arc<Self>;
+
+    fn run(
+        this: ArcBorrow<'_, Self>,
+        mut context: HrTimerCallbackContext<'_, Self>,
+    ) -> HrTimerRestart {
+        let readable = this.has_unread() || this.engine.is_readable(1);
+        if readable {
+            this.due.store(true, Relaxed);
+            this.queue().wake();
+        }
+        if readable || !this.queue().has_waiters() {
+            this.timer_runs.store(false, Relaxed);
+            return HrTimerRestart::NoRestart;
+        }
+        context.forward_now(this.options.max_latency());
+        HrTimerRestart::Restart
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a channel is made with: the request of user space, checked, with its defaults filled in.
+
+use crate::abs::cpus;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    time::Delta, //
+};
+use weir_core::uapi::{
+    ChannelReq,
+    CLOCK_MONOTONIC,
+    MODEL_PAGED,
+    MODEL_PER_CPU,
+    MODEL_SHARED,
+    MODE_DISCARD,
+    MODE_OVERWRITE, //
+};
+
+/// Largest page, in bytes: sizes of records are 16 bits.
+const LARGEST_PAGE: usize = 64 * 1024;
+
+const DEFAULT_PAGES_PER_CPU: usize = 64;
+/// The open page, one to write on while it is read, and two that keep injection from standing still.
+const LEAST_PAGES_PER_CPU: usize = 4;
+
+const DEFAULT_LATENCY_NS: u64 = 100_000_000;
+/// A timer any faster would do nothing else.
+const LEAST_LATENCY_NS: u64 = 100_000;
+const LARGEST_LATENCY_NS: u64 = 3_600_000_000_000;
+
+/// Checked options.
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
+    /// Bytes of a page.
+    pub(crate) page_size: usize,
+    /// Pages of the pool.
+    pub(crate) pages: usize,
+    /// Finished pages that make `poll` return.
+    pub(crate) watermark: u64,
+    /// Time in ns after which records of a quiet CPU are readable.
+    pub(crate) max_latency_ns: u64,
+}
+
+impl Options {
+    /// Checks a request.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for what is never valid, `EOPNOTSUPP` for what this version lacks.
+    pub(crate) fn new(request: &ChannelReq) -> Result<Self> {
+        if request.flags != 0 || request.clock != CLOCK_MONOTONIC {
+            return Err(EINVAL);
+        }
+        match request.model {
+            MODEL_PAGED => {}
+            MODEL_PER_CPU | MODEL_SHARED => return Err(EOPNOTSUPP),
+            _ => return Err(EINVAL),
+        }
+        match request.mode {
+            MODE_DISCARD => {}
+            MODE_OVERWRITE => return Err(EOPNOTSUPP),
+            _ => return Err(EINVAL),
+        }
+        let or_default = |value: u32, default: usize| match value {
+            0 => default,
+            value => value as usize,
+        };
+
+        let page_size = or_default(request.page_size, PAGE_SIZE);
+        if !page_size.is_power_of_two() || !(PAGE_SIZE..=LARGEST_PAGE).contains(&page_size) {
+            return Err(EINVAL);
+        }
+        let cpus = cpus::count();
+        let pages = or_default(request.pages, cpus * DEFAULT_PAGES_PER_CPU);
+        if pages < cpus * LEAST_PAGES_PER_CPU || pages > weir_core::PAGES_MAX {
+            return Err(EINVAL);
+        }
+        let watermark = or_default(request.watermark, 1);
+        if watermark > pages / 2 {
+            return Err(EINVAL);
+        }
+        let max_latency_ns = match request.max_latency_ns {
+            0 => DEFAULT_LATENCY_NS,
+            latency => latency,
+        };
+        if !(LEAST_LATENCY_NS..=LARGEST_LATENCY_NS).contains(&max_latency_ns) {
+            return Err(EINVAL);
+        }
+        Ok(Self {
+            page_size,
+            pages,
+            watermark: watermark as u64,
+            max_latency_ns,
+        })
+    }
+
+    /// Writes what was taken into the request.
+    pub(crate) fn grant(&self, request: &mut ChannelReq) {
+        request.page_size = self.page_size as u32;
+        request.pages = self.pages as u32;
+        request.watermark = self.watermark as u32;
+        request.max_latency_ns = self.max_latency_ns;
+    }
+
+    /// Pages that each CPU keeps for itself: a quarter of its share.
+    pub(super) fn reserve(&self) -> u64 {
+        (self.pages / cpus::count() / 4).max(1) as u64
+    }
+
+    pub(super) fn max_latency(&self) -> Delta {
+        // It is at most `LARGEST_LATENCY_NS`.
+        Delta::from_nanos(self.max_latency_ns as i64)
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writing records. Everything here may be called in any context.
+
+use super::{
+    backend::KernelBackend,
+    Channel, //
+};
+use crate::abs::{
+    pin::PinnedCpu,
+    task_walk, //
+};
+use kernel::prelude::*;
+use weir_core::{
+    uapi::{
+        Raw,
+        RecordHeader,
+        SampleId,
+        RECORD_RAW, //
+    },
+    Cause,
+    Class,
+    Pinned,
+    Reservation,
+    RECORD_ALIGN, //
+};
+use zerocopy::IntoBytes;
+
+impl Channel {
+    /// Reserves room for `len` bytes of records.
+    ///
+    /// # Errors
+    ///
+    /// The cause for which there is none; a loss of a live record is counted.
+    #[inline]
+    pub(crate) fn reserve<'a>(
+        &'a self,
+        pin: &'a PinnedCpu,
+        len: usize,
+        class: Class,
+    ) -> Result<Reservation<'a, KernelBackend>, Cause> {
+        self.engine.reserve(pin, len, class)
+    }
+
+    /// Process and thread number of the current task, in the namespace of whoever made the channel.
+    #[inline]
+    pub(crate) fn current_ids(&self) -> (u32, u32) {
+        task_walk::current_ids(&self.namespace)
+    }
+
+    /// What ends a record that the current task writes at `time`.
+    #[inline]
+    pub(crate) fn sample_id(&self, pin: &PinnedCpu, time: u64) -> SampleId {
+        let (pid, tid) = self.current_ids();
+        SampleId {
+            pid,
+            tid,
+            time,
+            cpu: pin.cpu() as u32,
+            ..SampleId::default()
+        }
+    }
+
+    /// Writes `data` as one [`RECORD_RAW`].
+    ///
+    /// # Errors
+    ///
+    /// The cause for which it is lost.
+    pub(crate) fn write_raw(&self, data: &[u8]) -> Result<(), Cause> {
+        const PADDING: [u8; RECORD_ALIGN] = [0; RECORD_ALIGN];
+        let pin = PinnedCpu::new();
+        let unpadded = size_of::<Raw>().saturating_add(data.len());
+        let room = self.reserve(&pin, unpadded, Class::Live)?;
+        let padding = unpadded.wrapping_neg() % RECORD_ALIGN;
+        let head = Raw {
+            header: RecordHeader {
+                type_: RECORD_RAW,
+                misc: 0,
+                // It fits a page, or there would be no room.
+                size: unpadded.wrapping_add(padding) as u16,
+            },
+            len: data.len() as u32,
+            reserved: 0,
+            sample_id: self.sample_id(&pin, room.time()),
+        };
+        room.write(0, head.as_bytes());
+        room.write(size_of::<Raw>(), data);
+        room.write(unpadded, PADDING.get(..padding).unwrap_or(&[]));
+        room.commit();
+        Ok(())
+    }
+}
+
+/// The error number that stands for a cause.
+pub(crate) fn errno(cause: Cause) -> Error {
+    match cause {
+        Cause::Full => ENOSPC,
+        Cause::Nested => EDEADLK,
+        Cause::TooLarge => EMSGSIZE,
+    }
+}

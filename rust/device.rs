@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `/dev/weir`: the file operations, and what each ioctl does.
+
+mod request;
+
+use crate::{
+    abs::{
+        self,
+        device::{
+            Poll,
+            Readiness, //
+        },
+        rights,
+        wait_queue::PollTable,
+    },
+    channel::{
+        Channel,
+        Options,
+        PollTimer, //
+    },
+    counter,
+    inject, //
+};
+use kernel::{
+    fs::{
+        File,
+        Kiocb, //
+    },
+    ioctl::{
+        _IOC_NR,
+        _IOC_TYPE, //
+    },
+    iov::IovIterDest,
+    miscdevice::{
+        MiscDevice,
+        MiscDeviceRegistration, //
+    },
+    prelude::*,
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex,
+        SetOnce, //
+    },
+};
+use request::Request;
+use weir_core::uapi::{
+    self,
+    ChannelReq,
+    CounterCtl,
+    CounterReq,
+    CounterValue,
+    InjectReq,
+    StatusReq, //
+};
+
+/// One open of the device: at most one channel, and its counters.
+#[pin_data]
+pub(crate) struct OpenFile {
+    channel: SetOnce<Arc<Channel>>,
+    #[pin]
+    counters: counter::Table,
+    #[pin]
+    timer: Mutex<PollTimer>,
+}
+
+impl OpenFile {
+    /// The channel.
+    ///
+    /// # Errors
+    ///
+    /// `EBADFD` before it was made.
+    pub(crate) fn channel(&self) -> Result<&Arc<Channel>> {
+        self.channel.as_ref().ok_or(EBADFD)
+    }
+
+    fn create(&self, request: &mut ChannelReq) -> Result {
+        if self.channel.as_ref().is_some() {
+            return Err(EBUSY);
+        }
+        let options = Options::new(request)?;
+        rights::allow_cpu()?;
+        let channel = Channel::new(options)?;
+        if !self.channel.populate(channel) {
+            return Err(EBUSY);
+        }
+        options.grant(request);
+        Ok(())
+    }
+
+    fn status(&self, request: &mut StatusReq) -> Result {
+        let status = self.channel()?.status(request.cpu as usize)?;
+        request.pages = status.pages;
+        request.nested = status.nested;
+        request.lost = status.lost.lost;
+        request.lost_begin = status.lost.begin;
+        request.lost_end = status.lost.end;
+        Ok(())
+    }
+
+    fn create_counter(&self, request: &mut CounterReq) -> Result {
+        request.id = self.counters.create(self.channel()?, request)?;
+        Ok(())
+    }
+
+    fn read_counter(&self, request: &mut CounterValue) -> Result {
+        let value = self.counters.get(request.id)?.read();
+        request.value = value.value;
+        request.enabled = value.enabled;
+        request.running = value.running;
+        Ok(())
+    }
+}
+
+#[vtable]
+impl MiscDevice for OpenFile {
+    type Ptr = Pin<KBox<Self>>;
+
+    fn open(_file: &File, _device: &MiscDeviceRegistration<Self>) -> Result<Self::Ptr> {
+        KBox::pin_init(
+            pin_init!(Self {
+                channel: SetOnce::new(),
+                counters <- counter::Table::new(),
+                timer <- new_mutex!(None, "weir_timer"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    fn read_iter(kiocb: Kiocb<'_, Self::Ptr>, iov: &mut IovIterDest<'_>) -> Result<usize> {
+        let nonblocking = abs::device::is_nonblocking(&kiocb);
+        kiocb.file().channel()?.read(iov, nonblocking)
+    }
+
+    fn ioctl(this: Pin<&Self>, _file: &File, cmd: u32, arg: usize) -> Result<isize> {
+        if _IOC_TYPE(cmd) != uapi::IOC_MAGIC {
+            return Err(ENOTTY);
+        }
+        match _IOC_NR(cmd) {
+            uapi::IOC_CHANNEL_CREATE => Request::<ChannelReq>::update(arg, |r| this.create(r)),
+            uapi::IOC_CHANNEL_STATUS => Request::<StatusReq>::update(arg, |r| this.status(r)),
+            uapi::IOC_CHANNEL_FLUSH => this.channel()?.flush(),
+            uapi::IOC_INJECT => {
+                let channel = this.channel()?;
+                Request::<InjectReq>::update(arg, |r| inject::inject(channel, r))
+            }
+            uapi::IOC_COUNTER_CREATE => {
+                Request::<CounterReq>::update(arg, |r| this.create_counter(r))
+            }
+            uapi::IOC_COUNTER_ENABLE => {
+                Request::<CounterCtl>::update(arg, |r| this.counters.get(r.id)?.enable())
+            }
+            uapi::IOC_COUNTER_DISABLE => Request::<CounterCtl>::update(arg, |r| {
+                this.counters.get(r.id)?.disable();
+                Ok(())
+            }),
+            uapi::IOC_COUNTER_RELEASE => {
+                Request::<CounterCtl>::update(arg, |r| this.counters.release(r.id))
+            }
+            uapi::IOC_COUNTER_READ => {
+                Request::<CounterValue>::update(arg, |r| this.read_counter(r))
+            }
+            _ => Err(ENOTTY),
+        }?;
+        Ok(0)
+    }
+}
+
+impl Poll for OpenFile {
+    fn poll(this: Pin<&Self>, file: &File, table: &mut PollTable<'_>) -> Readiness {
+        match this.channel() {
+            Ok(channel) => channel.poll(file, table, &mut this.timer.lock()),
+            Err(_) => Readiness::Error,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/cpu.h>
+#include <linux/cpumask.h>
+
+#include "helpers.h"
+
+void weir_helper_cpus_read_lock(void)
+{
+	cpus_read_lock();
+}
+
+void weir_helper_cpus_read_unlock(void)
+{
+	cpus_read_unlock();
+}
+
+bool weir_helper_cpu_online(unsigned int cpu)
+{
+	return cpu_online(cpu);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What Rust cannot call by itself: macros and inline functions of the kernel. One line each; anything
+ * with a decision in it is written in Rust.
+ */
+#ifndef _WEIR_HELPERS_H
+#define _WEIR_HELPERS_H
+
+#include <linux/cpumask.h>
+#include <linux/fs.h>
+#include <linux/irq_work.h>
+#include <linux/mm.h>
+#include <linux/perf_event.h>
+#include <linux/pid_namespace.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/wait.h>
+
+/* preempt.c */
+unsigned int weir_helper_pin_cpu(void);
+void weir_helper_unpin_cpu(void);
+bool weir_helper_can_block(void);
+void weir_helper_cond_resched(void);
+void weir_helper_cpu_relax(void);
+
+/* cpu.c */
+void weir_helper_cpus_read_lock(void);
+void weir_helper_cpus_read_unlock(void);
+bool weir_helper_cpu_online(unsigned int cpu);
+
+/* page.c */
+void *weir_helper_page_address(struct page *page);
+void weir_helper_free_pages(struct page *page, unsigned int order);
+
+/* file.c */
+bool weir_helper_kiocb_nonblocking(struct kiocb *kiocb);
+
+/* wait.c */
+void weir_helper_init_waitqueue_head(struct wait_queue_head *head);
+void weir_helper_wake_up(struct wait_queue_head *head);
+bool weir_helper_waitqueue_active(struct wait_queue_head *head);
+void weir_helper_poll_wait(struct file *file, struct wait_queue_head *head,
+			   poll_table *table);
+long weir_helper_wait_event(struct wait_queue_head *head,
+			    bool (*condition)(void *), void *arg, u64 timeout_ns);
+void weir_helper_init_irq_work(struct irq_work *work,
+			       void (*func)(struct irq_work *));
+
+/* perf.c */
+int weir_helper_allow_cpu(void);
+#ifdef CONFIG_PERF_EVENTS
+u64 weir_helper_regs_ip(struct pt_regs *regs);
+bool weir_helper_regs_user(struct pt_regs *regs);
+u64 weir_helper_sample_period(struct perf_sample_data *data);
+void weir_helper_attr_flags(struct perf_event_attr *attr, bool freq,
+			    bool exclude_user, bool exclude_kernel, bool pinned);
+#endif
+
+#endif /* _WEIR_HELPERS_H */
