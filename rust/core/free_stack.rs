@@ -78,8 +78,8 @@ impl<W: Word> FreeStack<W> {
     }
 }
 
-#[cfg(any(test, CONFIG_KUNIT))]
-#[cfg_attr(CONFIG_KUNIT, kernel::prelude::kunit_tests(weir_free_stack))]
+#[cfg(any(test, weir_kunit))]
+#[cfg_attr(weir_kunit, kernel::prelude::kunit_tests(weir_free_stack))]
 mod tests {
     use super::*;
     use crate::test_backend::TestWord;

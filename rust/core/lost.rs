@@ -56,13 +56,26 @@ impl<W: Word> LostCounts<W> {
     ///
     /// The times are set before the count, so whoever sees the count finds times that cover it.
     pub(crate) fn count(&self, cause: Cause, time: u64) {
-        // An interrupt in between sets a later time, which the earlier one then replaces.
-        if self.begin.load() == 0 {
-            self.begin.store(time);
-        }
-        self.end.store(time);
+        self.begin_at(time);
+        Self::replace(&self.end, time, |end| end < time);
         if let Some(total) = self.total.get(cause as usize) {
             total.local_add(1);
+        }
+    }
+
+    /// The next report begins at `time` or before.
+    fn begin_at(&self, time: u64) {
+        Self::replace(&self.begin, time, |begin| begin == 0 || time < begin);
+    }
+
+    /// Stores `time` in `word` if what is there asks for it; interrupts do the same in between.
+    fn replace(word: &W, time: u64, asks: impl Fn(u64) -> bool) {
+        let mut old = word.load();
+        while asks(old) {
+            match word.local_compare_exchange(old, time) {
+                Ok(()) => return,
+                Err(found) => old = found,
+            }
         }
     }
 
@@ -95,9 +108,13 @@ impl<W: Word> LostCounts<W> {
                 report.begin = self.begin.local_swap(0);
             }
             report.end = self.end.load();
+            if self.pending() {
+                // An interrupt counted since, and may have found the time that was taken above.
+                self.begin_at(report.begin);
+            }
         } else if report.begin != 0 {
-            // The interrupt that set it has not counted yet; the time is for the next report.
-            self.begin.store(report.begin);
+            // It was left by an interrupt whose loss is in the report before.
+            self.begin_at(report.begin);
             report.begin = 0;
         }
         report
@@ -118,8 +135,8 @@ impl<W: Word> LostCounts<W> {
     }
 }
 
-#[cfg(any(test, CONFIG_KUNIT))]
-#[cfg_attr(CONFIG_KUNIT, kernel::prelude::kunit_tests(weir_lost))]
+#[cfg(any(test, weir_kunit))]
+#[cfg_attr(weir_kunit, kernel::prelude::kunit_tests(weir_lost))]
 mod tests {
     use super::*;
     use crate::test_backend::TestWord;

@@ -91,8 +91,8 @@ impl OpenWord {
     }
 }
 
-#[cfg(any(test, CONFIG_KUNIT))]
-#[cfg_attr(CONFIG_KUNIT, kernel::prelude::kunit_tests(weir_open_word))]
+#[cfg(any(test, weir_kunit))]
+#[cfg_attr(weir_kunit, kernel::prelude::kunit_tests(weir_open_word))]
 mod tests {
     use super::*;
 

@@ -112,10 +112,10 @@ impl<T: AsRef<[NonNull<u8>]>> PageMemory for MappedPages<T> {
 }
 
 /// Stands for running on a CPU, in tests of one thread.
-#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg(any(test, weir_kunit))]
 pub(crate) struct TestPin(pub(crate) usize);
 
-#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg(any(test, weir_kunit))]
 // SAFETY: The tests of this crate have one thread each, and a channel for each; nothing interrupts.
 unsafe impl Pinned for TestPin {
     fn cpu(&self) -> usize {

@@ -12,14 +12,10 @@ use crate::{
         OpenWord,
         NO_PAGE, //
     },
+    page_header::PageRest,
     page_memory::PageMemory,
-    uapi::{
-        PageHeader,
-        LOST_CAUSES, //
-    },
     word::Word,
 };
-use core::mem::offset_of;
 use zerocopy::IntoBytes;
 
 const SLOT_PAGE_BITS: u32 = 24;
@@ -82,22 +78,19 @@ impl<B: Backend> Channel<B> {
         let sequence = cpu.pages().load();
         let report = cpu.lost().take_report();
         cpu.pages().store(sequence.wrapping_add(1));
-        memory.write(
-            page,
-            offset_of!(PageHeader, packet_seq_num),
-            [sequence, report.discarded].as_bytes(),
-        );
-        if report.begin != 0 {
-            let lost: [u32; LOST_CAUSES] = report
+        let rest = PageRest {
+            packet_size: memory.page_size() as u64 * 8,
+            packet_seq_num: sequence,
+            events_discarded: report.discarded,
+            cpu_id: cpu.number(),
+            flags: 0,
+            lost_begin: report.begin,
+            lost_end: report.end,
+            lost: report
                 .lost
-                .map(|lost| u32::try_from(lost).unwrap_or(u32::MAX));
-            memory.write(
-                page,
-                offset_of!(PageHeader, lost_begin),
-                [report.begin, report.end].as_bytes(),
-            );
-            memory.write(page, offset_of!(PageHeader, lost), lost.as_bytes());
-        }
+                .map(|lost| u32::try_from(lost).unwrap_or(u32::MAX)),
+        };
+        memory.write(page, PageRest::OFFSET, rest.as_bytes());
 
         // The ring has at least as many slots as there are pages, so this one is free.
         let ticket = self.tail.fetch_add(1);
@@ -122,16 +115,8 @@ impl<B: Backend> Channel<B> {
     }
 }
 
-const _: () = assert!(
-    offset_of!(PageHeader, events_discarded)
-        == offset_of!(PageHeader, packet_seq_num) + size_of::<u64>()
-);
-const _: () = assert!(
-    offset_of!(PageHeader, lost_end) == offset_of!(PageHeader, lost_begin) + size_of::<u64>()
-);
-
-#[cfg(any(test, CONFIG_KUNIT))]
-#[cfg_attr(CONFIG_KUNIT, kernel::prelude::kunit_tests(weir_publish))]
+#[cfg(any(test, weir_kunit))]
+#[cfg_attr(weir_kunit, kernel::prelude::kunit_tests(weir_publish))]
 mod tests {
     use super::*;
 

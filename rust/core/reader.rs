@@ -12,11 +12,13 @@ use crate::{
         OpenWord,
         NO_PAGE, //
     },
+    page_header::PageBegin,
     page_memory::PageMemory,
     publish::slot_page,
     uapi::{
         PageHeader,
         RecordHeader,
+        PAGE_MAGIC,
         PAGE_PARTIAL,
         RECORD_NOP, //
     },
@@ -34,8 +36,7 @@ pub struct Progress {
     offset: usize,
     /// Time up to which they reach.
     end: u64,
-    /// Pages delivered beyond those published: parts of open ones, less what was read in parts to
-    /// its end.
+    /// Pages delivered beyond those published: parts of open ones, less pages with nothing left.
     extra: u64,
     /// What comes next as [`PageHeader::packet_seq_num`].
     sequence: u64,
@@ -134,8 +135,9 @@ impl<P: AsMut<[Progress]>> Reader<P> {
             } else {
                 HEADER_SIZE
             };
-            if start == end && progress.page == page && header.lost_begin == 0 {
-                // All of it was read while it was open.
+            if start == end && header.lost_begin == 0 {
+                // All of it was read while it was open, or it was meant for a report of losses that
+                // the page before it has.
                 progress.page = NO_PAGE;
                 progress.extra = progress.extra.wrapping_sub(1);
                 channel.release(page, &header);
@@ -143,6 +145,8 @@ impl<P: AsMut<[Progress]>> Reader<P> {
             }
             if start != HEADER_SIZE {
                 header.timestamp_begin = progress.end;
+                // It may be the time of the record for which the page was just being closed.
+                header.timestamp_end = header.timestamp_end.max(progress.end);
             }
             header.packet_seq_num = header.packet_seq_num.wrapping_add(progress.extra);
             header.content_size = (HEADER_SIZE + end.saturating_sub(start)) as u64 * 8;
@@ -192,18 +196,27 @@ impl<P: AsMut<[Progress]>> Reader<P> {
         if channel.tail.load_acquire() != channel.head.load() {
             return None;
         }
-        let mut header = channel.read_header(page)?;
-        if again {
-            header.timestamp_begin = progress.end;
-        }
-        if header.timestamp_begin >= before {
+        let begin = if again {
+            progress.end
+        } else {
+            channel.read_begin(page)?
+        };
+        if begin >= before {
             return None;
         }
-        header.timestamp_end = end;
-        header.content_size = (HEADER_SIZE + (committed.offset() - start)) as u64 * 8;
-        header.packet_seq_num = progress.sequence;
-        header.events_discarded = progress.discarded;
-        header.flags |= PAGE_PARTIAL;
+        let header = PageHeader {
+            magic: PAGE_MAGIC,
+            stream_id: 0,
+            timestamp_begin: begin,
+            timestamp_end: end,
+            content_size: (HEADER_SIZE + (committed.offset() - start)) as u64 * 8,
+            packet_size: channel.backend().memory().page_size() as u64 * 8,
+            packet_seq_num: progress.sequence,
+            events_discarded: progress.discarded,
+            cpu_id: state.number(),
+            flags: PAGE_PARTIAL,
+            ..PageHeader::default()
+        };
         Some(Chunk {
             page,
             range: start..committed.offset(),
@@ -252,6 +265,16 @@ impl<B: Backend> Channel<B> {
         if let Some(cpu) = self.cpu(header.cpu_id as usize) {
             self.give_page(cpu, page);
         }
+    }
+
+    /// When the open page `page` began.
+    fn read_begin(&self, page: u32) -> Option<u64> {
+        self.backend()
+            .memory()
+            .read(page, 0..size_of::<PageBegin>(), |bytes| {
+                let begin = PageBegin::read_from_bytes(bytes).ok()?;
+                Some(begin.timestamp_begin)
+            })
     }
 
     fn read_header(&self, page: u32) -> Option<PageHeader> {
@@ -305,8 +328,8 @@ impl<B: Backend> Channel<B> {
     }
 }
 
-#[cfg(any(test, CONFIG_KUNIT))]
-#[cfg_attr(CONFIG_KUNIT, kernel::prelude::kunit_tests(weir_channel))]
+#[cfg(any(test, weir_kunit))]
+#[cfg_attr(weir_kunit, kernel::prelude::kunit_tests(weir_channel))]
 mod tests {
     use super::*;
     use crate::{

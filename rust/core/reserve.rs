@@ -20,19 +20,21 @@ use crate::{
         OpenWord,
         RECORD_ALIGN, //
     },
+    page_header::{
+        PageBegin,
+        PageEnd, //
+    },
     page_memory::{
         PageMemory,
         Pinned, //
     },
     uapi::{
-        PageHeader,
         RecordHeader,
         PAGE_MAGIC,
         RECORD_NOP, //
     },
     word::Word,
 };
-use core::mem::offset_of;
 use zerocopy::IntoBytes;
 
 /// Room for one record, in nobody else's hands until it is dropped.
@@ -210,14 +212,13 @@ impl<B: Backend> Channel<B> {
         } else {
             self.set_link(old.page(), page);
         }
-        let header = PageHeader {
+        // No more of the header than this: an interrupt may have ended the page already.
+        let begin = PageBegin {
             magic: PAGE_MAGIC,
+            stream_id: 0,
             timestamp_begin: time,
-            packet_size: self.backend().memory().page_size() as u64 * 8,
-            cpu_id: cpu.number(),
-            ..PageHeader::default()
         };
-        self.backend().memory().write(page, 0, header.as_bytes());
+        self.backend().memory().write(page, 0, begin.as_bytes());
     }
 
     /// Ends the page of `old`, which was just closed: what is left becomes a NOP.
@@ -225,13 +226,11 @@ impl<B: Backend> Channel<B> {
         let memory = self.backend().memory();
         let (page, offset) = (old.page(), old.offset());
         self.write_nop(page, offset, memory.page_size().wrapping_sub(offset));
-        // The two stand side by side.
-        let fields = [end, offset as u64 * 8];
-        memory.write(
-            page,
-            offset_of!(PageHeader, timestamp_end),
-            fields.as_bytes(),
-        );
+        let end = PageEnd {
+            timestamp_end: end,
+            content_size: offset as u64 * 8,
+        };
+        memory.write(page, PageEnd::OFFSET, end.as_bytes());
     }
 
     fn write_nop(&self, page: u32, offset: usize, len: usize) {
@@ -317,7 +316,3 @@ impl<B: Backend> Channel<B> {
 }
 
 const _: () = assert!(MAX_DEPTH >= 4);
-const _: () = assert!(
-    offset_of!(PageHeader, content_size)
-        == offset_of!(PageHeader, timestamp_end) + size_of::<u64>()
-);

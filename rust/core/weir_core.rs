@@ -10,11 +10,12 @@ mod cpu_state;
 mod free_stack;
 mod lost;
 mod open_word;
+mod page_header;
 mod page_memory;
 mod publish;
 mod reader;
 mod reserve;
-#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg(any(test, weir_kunit))]
 mod test_backend;
 pub mod uapi;
 mod word;

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the engine stands on when it runs on the host: for tests that interrupt it at every step, for
+//! the model checker, and for benchmarks.
+
+pub mod backend;
+pub mod memory;
+pub mod records;
+#[cfg(not(loom))]
+pub mod stepped;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Page memory that notices when it is used against the rules.
+
+use std::ops::Range;
+use weir_core::PageMemory;
+
+#[cfg(loom)]
+use loom::cell::UnsafeCell;
+#[cfg(not(loom))]
+use racy::UnsafeCell;
+
+const UNIT: usize = 8;
+
+/// Pages of cells of eight bytes, which is what records are aligned to. The model checker fails when
+/// one is written while another thread reads or writes it, or may not have seen it written.
+pub struct CheckedMemory {
+    cells: Vec<Vec<UnsafeCell<[u8; UNIT]>>>,
+    page_size: usize,
+}
+
+// SAFETY: Under the model checker, its cells find every access that is not ordered. Else the tests have
+// one thread.
+unsafe impl Send for CheckedMemory {}
+// SAFETY: As above.
+unsafe impl Sync for CheckedMemory {}
+
+impl CheckedMemory {
+    /// `pages` pages of `page_size` bytes.
+    pub fn new(pages: usize, page_size: usize) -> Self {
+        Self {
+            cells: (0..pages)
+                .map(|_| {
+                    (0..page_size / UNIT)
+                        .map(|_| UnsafeCell::new([0; UNIT]))
+                        .collect()
+                })
+                .collect(),
+            page_size,
+        }
+    }
+}
+
+impl PageMemory for CheckedMemory {
+    fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    fn write(&self, page: u32, offset: usize, bytes: &[u8]) {
+        let mut at = offset;
+        let mut bytes = bytes;
+        while !bytes.is_empty() {
+            let start = at % UNIT;
+            let (part, rest) = bytes.split_at(bytes.len().min(UNIT - start));
+            self.cells[page as usize][at / UNIT].with_mut(|cell| {
+                // SAFETY: The cell says so.
+                unsafe { (&mut *cell)[start..start + part.len()].copy_from_slice(part) };
+            });
+            at += part.len();
+            bytes = rest;
+        }
+    }
+
+    fn read<R>(&self, page: u32, range: Range<usize>, f: impl FnOnce(&[u8]) -> R) -> R {
+        let mut copy = Vec::with_capacity(range.len() + UNIT);
+        for cell in &self.cells[page as usize][range.start / UNIT..range.end.div_ceil(UNIT)] {
+            // SAFETY: The cell says so.
+            cell.with(|cell| copy.extend_from_slice(unsafe { &*cell }));
+        }
+        let start = range.start % UNIT;
+        f(&copy[start..start + range.len()])
+    }
+}
+
+/// The cell of the model checker, for tests of one thread.
+#[cfg(not(loom))]
+mod racy {
+    pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(super) fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        pub(super) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        pub(super) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+/// Stands for running on a CPU.
+pub struct On(pub usize);
+
+// SAFETY: The tests use a value for a CPU on one thread only, and what they call in the middle of another
+// call runs to its end before that goes on.
+unsafe impl weir_core::Pinned for On {
+    fn cpu(&self) -> usize {
+        self.0
+    }
+}
