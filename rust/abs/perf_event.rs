@@ -19,6 +19,9 @@ use kernel::{
     sync::Arc, //
 };
 
+/// `PERF_TYPE_TRACEPOINT`.
+pub(crate) const TYPE_TRACEPOINT: u32 = bindings::perf_type_id_PERF_TYPE_TRACEPOINT;
+
 /// What to count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes {
@@ -39,24 +42,21 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    fn into_raw(self) -> kernel::bindings::perf_event_attr {
-        let mut raw: kernel::bindings::perf_event_attr = pin_init::zeroed();
-        raw.type_ = self.kind;
-        raw.size = size_of_val(&raw) as u32;
-        raw.config = self.config[0];
+    fn into_raw(self) -> bindings::perf_event_attr {
+        let mut raw = bindings::perf_event_attr {
+            type_: self.kind,
+            size: size_of::<bindings::perf_event_attr>() as u32,
+            config: self.config[0],
+            ..Default::default()
+        };
+        raw.__bindgen_anon_1.sample_period = self.sample_period;
         raw.__bindgen_anon_3.config1 = self.config[1];
         raw.__bindgen_anon_4.config2 = self.config[2];
-        raw.__bindgen_anon_1.sample_period = self.sample_period;
-        // SAFETY: The pointer is valid.
-        unsafe {
-            bindings::weir_helper_attr_flags(
-                &mut raw,
-                self.freq,
-                self.exclude_user,
-                self.exclude_kernel,
-                self.pinned,
-            )
-        };
+        raw.set_disabled(1);
+        raw.set_freq(self.freq.into());
+        raw.set_exclude_user(self.exclude_user.into());
+        raw.set_exclude_kernel(self.exclude_kernel.into());
+        raw.set_pinned(self.pinned.into());
         raw
     }
 }
@@ -145,8 +145,8 @@ impl<H: OverflowHandler> PerfEvent<H> {
     pub(crate) fn enable(&self) -> Result {
         // SAFETY: The event is ours, by the type invariants.
         unsafe { bindings::perf_event_enable(self.event.as_ptr()) };
-        // SAFETY: As above. The state may change while it is read, which is one word.
-        let state = unsafe { (&raw const (*self.event.as_ptr()).state).read_volatile() };
+        // SAFETY: As above.
+        let state = unsafe { bindings::weir_helper_event_state(self.event.as_ptr()) };
         if state < bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE {
             return Err(EBUSY);
         }
@@ -192,7 +192,7 @@ unsafe extern "C" fn overflow<H: OverflowHandler>(
     regs: *mut kernel::bindings::pt_regs,
 ) {
     // SAFETY: By the safety requirements; `PerfEvent` keeps it alive until the event is released.
-    let handler = unsafe { &*(*event).overflow_handler_context.cast::<H>() };
+    let handler = unsafe { &*bindings::weir_helper_event_context(event).cast::<H>() };
     // SAFETY: All are valid for this call.
     let overflow = unsafe {
         Overflow {

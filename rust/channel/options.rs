@@ -106,7 +106,10 @@ impl Options {
 
     /// Pages that each CPU keeps for itself: a quarter of its share.
     pub(super) fn reserve(&self) -> u64 {
-        (self.pages / cpus::count() / 4).max(1) as u64
+        self.pages
+            .checked_div(cpus::count() * 4)
+            .unwrap_or(0)
+            .max(1) as u64
     }
 
     pub(super) fn max_latency(&self) -> Delta {

@@ -6,6 +6,7 @@ use super::Value;
 use crate::{
     abs::{
         perf_event::{
+            self,
             Attributes,
             Overflow,
             OverflowHandler,
@@ -17,7 +18,6 @@ use crate::{
     channel::Channel,
 };
 use kernel::{
-    bindings,
     prelude::*,
     sync::Arc, //
 };
@@ -72,7 +72,7 @@ impl Counter {
         if !exclude_kernel {
             rights::allow_kernel()?;
         }
-        if request.type_ == bindings::perf_type_id_PERF_TYPE_TRACEPOINT {
+        if request.type_ == perf_event::TYPE_TRACEPOINT {
             rights::allow_tracepoint()?;
         }
         let attributes = Attributes {

@@ -52,8 +52,8 @@ int weir_helper_allow_cpu(void);
 u64 weir_helper_regs_ip(struct pt_regs *regs);
 bool weir_helper_regs_user(struct pt_regs *regs);
 u64 weir_helper_sample_period(struct perf_sample_data *data);
-void weir_helper_attr_flags(struct perf_event_attr *attr, bool freq,
-			    bool exclude_user, bool exclude_kernel, bool pinned);
+int weir_helper_event_state(struct perf_event *event);
+void *weir_helper_event_context(struct perf_event *event);
 #endif
 
 #endif /* _WEIR_HELPERS_H */

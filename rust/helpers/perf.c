@@ -28,15 +28,14 @@ notrace u64 weir_helper_sample_period(struct perf_sample_data *data)
 	return data->period;
 }
 
-/* Bit-fields, which only C lays out. */
-void weir_helper_attr_flags(struct perf_event_attr *attr, bool freq,
-			    bool exclude_user, bool exclude_kernel, bool pinned)
+int weir_helper_event_state(struct perf_event *event)
 {
-	attr->disabled = 1;
-	attr->freq = freq;
-	attr->exclude_user = exclude_user;
-	attr->exclude_kernel = exclude_kernel;
-	attr->pinned = pinned;
+	return READ_ONCE(event->state);
+}
+
+notrace void *weir_helper_event_context(struct perf_event *event)
+{
+	return event->overflow_handler_context;
 }
 
 #else

@@ -3,6 +3,7 @@
 //! A backend of any words and any memory, with a clock that counts.
 
 use std::sync::atomic::{
+    AtomicBool,
     AtomicU64,
     Ordering, //
 };
@@ -22,6 +23,7 @@ pub struct HostBackend<W, M> {
     memory: M,
     /// What the clock reads next. It is no word of the engine, so it is never a step of its own.
     now: AtomicU64,
+    woken: AtomicBool,
 }
 
 impl<W: Word, M: PageMemory> HostBackend<W, M> {
@@ -34,9 +36,15 @@ impl<W: Word, M: PageMemory> HostBackend<W, M> {
                 ring: (0..pages.next_power_of_two()).map(|_| W::new(0)).collect(),
                 memory,
                 now: AtomicU64::new(1),
+                woken: AtomicBool::new(false),
             },
             1,
         )
+    }
+
+    /// Whether the reader was ever woken.
+    pub fn was_woken(&self) -> bool {
+        self.woken.load(Ordering::Relaxed)
     }
 }
 
@@ -64,5 +72,7 @@ impl<W: Word, M: PageMemory> Backend for HostBackend<W, M> {
         self.now.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn wake(&self) {}
+    fn wake(&self) {
+        self.woken.store(true, Ordering::Relaxed);
+    }
 }

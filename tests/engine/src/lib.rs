@@ -5,6 +5,8 @@
 
 pub mod backend;
 pub mod memory;
+#[cfg(loom)]
+pub mod model;
 pub mod records;
 #[cfg(not(loom))]
 pub mod stepped;
