@@ -38,14 +38,15 @@ macro_rules! extensible {
         $(impl Extensible for $type {
             const FIRST: usize = $first;
             const HAS_RESULTS: bool = $results;
-        })+
+        }
+        const _: () = assert!($first <= size_of::<$type>());)+
     };
 }
 
 extensible! {
     ChannelReq: 40, true;
     StatusReq: 72, true;
-    InjectReq: 80, true;
+    InjectReq: 72, true;
     CounterReq: 56, true;
     CounterCtl: 8, false;
     CounterValue: 32, true;

@@ -59,7 +59,7 @@ struct weir_page_header {
  * sample_id_all; types from WEIR_RECORD_FIRST on are weir's own.
  */
 #define WEIR_RECORD_FIRST	0x10000U
-#define WEIR_RECORD_NOP		(WEIR_RECORD_FIRST + 0)	/* fills a page to its edge */
+#define WEIR_RECORD_NOP		(WEIR_RECORD_FIRST + 0)	/* nothing: to the edge of a page, or between */
 #define WEIR_RECORD_RAW		(WEIR_RECORD_FIRST + 1)	/* bytes that kernel code wrote */
 
 /* PERF_SAMPLE_IDENTIFIER | _IP | _TID | _TIME | _CPU | _PERIOD */
@@ -72,7 +72,7 @@ struct weir_record_header {
 	__u16 size;			/* bytes, this header included; a multiple of 8 */
 };
 
-/* What ends every record but samples: perf's sample_id for WEIR_SAMPLE_TYPE. */
+/* Stands in every record but samples: perf's sample_id for WEIR_SAMPLE_TYPE. */
 struct weir_sample_id {
 	__u32 pid;			/* who wrote the record */
 	__u32 tid;
@@ -231,8 +231,9 @@ struct weir_counter_req {
 };
 
 /*
- * WEIR_IOC_COUNTER_ENABLE, _DISABLE, _RELEASE. Errors: ENOENT (no such counter); for ENABLE EBUSY
- * (its PMU has no room for it) where it got no place.
+ * WEIR_IOC_COUNTER_ENABLE, _DISABLE, _RELEASE. Errors: ENOENT (no such counter); for ENABLE also EBUSY:
+ * it is pinned and its PMU has no room, so it does not count; ENABLE may be tried again. One that is
+ * not pinned waits for its turn, which its `running` shows.
  */
 struct weir_counter_ctl {
 	__u32 size;

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What can go wrong, in words that name the cause and the way out.
+
+use crate::{
+    continuity::ContinuityError,
+    event::EventError,
+    kallsyms::KallsymsError,
+    page::PageError,
+    record::RecordError,
+    stream::StreamError, //
+};
+use rustix::io::Errno;
+use std::{
+    fmt,
+    path::PathBuf, //
+};
+
+/// The system call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Call {
+    /// `open()` of the device.
+    Open(PathBuf),
+    /// `WEIR_IOC_CHANNEL_CREATE`.
+    ChannelCreate,
+    /// `WEIR_IOC_CHANNEL_STATUS` of this CPU.
+    ChannelStatus(u32),
+    /// `WEIR_IOC_CHANNEL_FLUSH`.
+    ChannelFlush,
+    /// `read()` of pages.
+    Read,
+    /// `poll()`.
+    Poll,
+    /// `WEIR_IOC_INJECT`.
+    Inject,
+    /// `WEIR_IOC_COUNTER_CREATE` on this CPU.
+    CounterCreate(u32),
+    /// `WEIR_IOC_COUNTER_ENABLE` of this counter.
+    CounterEnable(u32),
+    /// `WEIR_IOC_COUNTER_DISABLE` of this counter.
+    CounterDisable(u32),
+    /// `WEIR_IOC_COUNTER_READ` of this counter.
+    CounterRead(u32),
+    /// `WEIR_IOC_COUNTER_RELEASE` of this counter.
+    CounterRelease(u32),
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Call::Open(path) => write!(f, "cannot open {}", path.display()),
+            Call::ChannelCreate => f.write_str("cannot create the channel"),
+            Call::ChannelStatus(cpu) => write!(f, "cannot read the status of CPU {cpu}"),
+            Call::ChannelFlush => f.write_str("cannot flush the channel"),
+            Call::Read => f.write_str("cannot read from the channel"),
+            Call::Poll => f.write_str("cannot wait for the channel"),
+            Call::Inject => f.write_str("cannot inject"),
+            Call::CounterCreate(cpu) => write!(f, "cannot create a counter on CPU {cpu}"),
+            Call::CounterEnable(id) => write!(f, "cannot enable counter {id}"),
+            Call::CounterDisable(id) => write!(f, "cannot disable counter {id}"),
+            Call::CounterRead(id) => write!(f, "cannot read counter {id}"),
+            Call::CounterRelease(id) => write!(f, "cannot release counter {id}"),
+        }
+    }
+}
+
+/// An error of this library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel refused a call.
+    #[error("{call}: {}", explain(call, *errno))]
+    Call {
+        /// Which one.
+        call: Call,
+        /// How.
+        errno: Errno,
+    },
+    /// `read()` gave something else than whole pages.
+    #[error("read() gave {bytes} bytes, which are not whole pages of {page_size}: this is not weir's device")]
+    NotPages {
+        /// What it gave.
+        bytes: usize,
+        /// Bytes of a page of this channel.
+        page_size: usize,
+    },
+    /// Injection found the channel full, and there was nothing to read.
+    #[error("injection stopped at a full channel that has no page to read: another reader takes them, or the pool is too small")]
+    Stalled,
+    /// A page does not hold together.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// A record does not hold together.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Two pages of one CPU do not follow each other.
+    #[error(transparent)]
+    Continuity(#[from] ContinuityError),
+    /// A capture could not be read.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The kernel's symbols could not be read.
+    #[error(transparent)]
+    Kallsyms(#[from] KallsymsError),
+    /// A name is not an event's.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The list of CPUs could not be read.
+    #[error("cannot read the list of CPUs from {path}: {reason}")]
+    Cpus {
+        /// The file.
+        path: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Result of this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Makes the error of a call.
+    pub fn call(call: Call, errno: Errno) -> Self {
+        Error::Call { call, errno }
+    }
+
+    /// The kernel's error number, where the kernel gave one.
+    pub fn errno(&self) -> Option<Errno> {
+        match self {
+            Error::Call { errno, .. } => Some(*errno),
+            _ => None,
+        }
+    }
+
+    /// Whether it only says that a signal came first.
+    pub fn is_interrupted(&self) -> bool {
+        self.errno() == Some(Errno::INTR)
+    }
+
+    /// Whether it only says that nothing is there yet.
+    pub fn is_would_block(&self) -> bool {
+        self.errno() == Some(Errno::AGAIN)
+    }
+}
+
+/// Says what an error number means for a call, and what to do about it.
+fn explain(call: &Call, errno: Errno) -> String {
+    let text = match (call, errno) {
+        (Call::Open(path), Errno::NOENT) => {
+            return format!(
+                "no {}: load the module (insmod weir.ko)",
+                path.display()
+            )
+        }
+        (Call::Open(_), Errno::NXIO | Errno::NODEV) => {
+            "nobody answers behind this file: load the module (insmod weir.ko)"
+        }
+        (Call::Open(path), Errno::ACCESS | Errno::PERM) => {
+            return format!(
+                "no right to open it: run as root, or give your user the right (chmod or chgrp {})",
+                path.display()
+            )
+        }
+        (Call::ChannelCreate, Errno::ACCESS | Errno::PERM) => {
+            "the system does not let you watch whole CPUs: run with CAP_PERFMON or as root, or allow \
+             it to all with `sysctl kernel.perf_event_paranoid=0`"
+        }
+        (Call::ChannelCreate, Errno::BUSY) => {
+            "this descriptor has a channel already: open the device again for another one"
+        }
+        (Call::ChannelCreate, Errno::OPNOTSUPP) => {
+            "this version of weir.ko lacks that model, mode or clock: take the paged model in discard \
+             mode with the monotonic clock"
+        }
+        (Call::ChannelCreate, Errno::INVAL) => {
+            "a size does not fit: pages are a power of two up to 64 KiB, the pool has at least 4 of \
+             them a CPU, and the watermark is not above the pool"
+        }
+        (Call::ChannelCreate, Errno::NOMEM) => "not enough memory: ask for fewer or smaller pages",
+        (Call::ChannelStatus(_), Errno::INVAL) => {
+            "there is no such CPU: see /sys/devices/system/cpu/possible"
+        }
+        (Call::Read, Errno::INVAL) => "the buffer is smaller than a page",
+        (Call::Read, Errno::AGAIN) => "nothing is there yet: wait with poll",
+        (Call::Inject, Errno::ACCESS | Errno::PERM) => {
+            "the system does not let you see these objects: run with CAP_PERFMON or as root, or allow \
+             it to all with `sysctl kernel.perf_event_paranoid=0`"
+        }
+        (Call::Inject, Errno::INVAL) => {
+            "the module does not know this collection, flag or cursor: a cursor is zero, or what the \
+             call before gave as `next`"
+        }
+        (Call::CounterCreate(_), Errno::OPNOTSUPP) => {
+            "not supported: the kernel is built without perf events (CONFIG_PERF_EVENTS), or the \
+             event cannot be sampled on this machine: try cpu-clock"
+        }
+        (Call::CounterCreate(_), Errno::NOENT) => {
+            "this machine does not have that event (virtual machines often have no hardware \
+             counters): try cpu-clock"
+        }
+        (Call::CounterCreate(_), Errno::NODEV) => "that CPU is offline, or it has no such PMU",
+        (Call::CounterCreate(_), Errno::ACCESS | Errno::PERM) => {
+            "the system does not let you count on whole CPUs: run with CAP_PERFMON or as root, or \
+             allow it to all with `sysctl kernel.perf_event_paranoid=0`"
+        }
+        (Call::CounterCreate(_), Errno::NOSPC) => {
+            "the channel has as many counters as it can: use fewer events, or another channel"
+        }
+        (Call::CounterCreate(_), Errno::INVAL) => {
+            "the event, its period or its frequency is out of range: a frequency must not be above \
+             `sysctl kernel.perf_event_max_sample_rate`"
+        }
+        (Call::CounterCreate(_) | Call::CounterEnable(_), Errno::BUSY) => {
+            "its PMU has no room for it: use fewer events at a time"
+        }
+        (
+            Call::CounterEnable(_)
+            | Call::CounterDisable(_)
+            | Call::CounterRead(_)
+            | Call::CounterRelease(_),
+            Errno::NOENT,
+        ) => "there is no such counter on this channel",
+        (Call::Open(_), Errno::NOTTY) | (_, Errno::NOTTY) => {
+            "this is not weir's device, or the module is older than this program: load the weir.ko \
+             that was built with it"
+        }
+        (_, Errno::TOOBIG) => {
+            "the module is older than this program: load the weir.ko that was built with it"
+        }
+        (_, Errno::BADFD) => "this descriptor has no channel: create it first",
+        (_, Errno::INTR) => "a signal came: call again",
+        _ => return system_text(errno),
+    };
+    format!("{text} ({})", system_text(errno))
+}
+
+/// The system's own words, as in "Permission denied (os error 13)".
+fn system_text(errno: Errno) -> String {
+    std::io::Error::from(errno).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(call: Call, errno: Errno) -> String {
+        Error::call(call, errno).to_string()
+    }
+
+    #[test]
+    fn a_missing_device_says_to_load_the_module() {
+        assert_eq!(
+            text(Call::Open("/dev/weir".into()), Errno::NOENT),
+            "cannot open /dev/weir: no /dev/weir: load the module (insmod weir.ko)"
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_the_sysctl_and_the_capability() {
+        for call in [Call::ChannelCreate, Call::CounterCreate(3), Call::Inject] {
+            let text = text(call, Errno::ACCESS);
+            assert!(text.contains("kernel.perf_event_paranoid"), "{text}");
+            assert!(text.contains("CAP_PERFMON"), "{text}");
+            assert!(text.contains("os error 13"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_perf_events_is_named() {
+        let text = text(Call::CounterCreate(0), Errno::OPNOTSUPP);
+        assert!(text.contains("CONFIG_PERF_EVENTS"), "{text}");
+    }
+
+    #[test]
+    fn an_unforeseen_number_shows_the_systems_text() {
+        let text = text(Call::Inject, Errno::IO);
+        assert!(text.starts_with("cannot inject: "), "{text}");
+        assert!(text.contains("os error 5"), "{text}");
+    }
+
+    #[test]
+    fn the_number_stays_accessible() {
+        assert_eq!(
+            Error::call(Call::Read, Errno::AGAIN).errno(),
+            Some(Errno::AGAIN)
+        );
+        assert_eq!(Error::Stalled.errno(), None);
+    }
+}

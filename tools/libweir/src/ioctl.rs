@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ioctls of `/dev/weir` as safe functions on any descriptor.
+//!
+//! [`crate::Channel`] is what programs use. These are for those that must see the bare system call:
+//! they do nothing but call it and give back its error number.
+
+use crate::uapi;
+use rustix::{
+    fd::AsFd,
+    io::Errno,
+    ioctl::{
+        opcode,
+        Ioctl,
+        IoctlOutput,
+        Opcode, //
+    },
+};
+use std::ffi::c_void;
+use zerocopy::IntoBytes;
+
+const MAGIC: u8 = uapi::IOC_MAGIC as u8;
+
+/// `WEIR_IOC_CHANNEL_CREATE`.
+pub const CHANNEL_CREATE: Opcode =
+    opcode::read_write::<uapi::ChannelReq>(MAGIC, uapi::IOC_CHANNEL_CREATE as u8);
+/// `WEIR_IOC_CHANNEL_STATUS`.
+pub const CHANNEL_STATUS: Opcode =
+    opcode::read_write::<uapi::StatusReq>(MAGIC, uapi::IOC_CHANNEL_STATUS as u8);
+/// `WEIR_IOC_CHANNEL_FLUSH`.
+pub const CHANNEL_FLUSH: Opcode = opcode::none(MAGIC, uapi::IOC_CHANNEL_FLUSH as u8);
+/// `WEIR_IOC_INJECT`.
+pub const INJECT: Opcode = opcode::read_write::<uapi::InjectReq>(MAGIC, uapi::IOC_INJECT as u8);
+/// `WEIR_IOC_COUNTER_CREATE`.
+pub const COUNTER_CREATE: Opcode =
+    opcode::read_write::<uapi::CounterReq>(MAGIC, uapi::IOC_COUNTER_CREATE as u8);
+/// `WEIR_IOC_COUNTER_ENABLE`.
+pub const COUNTER_ENABLE: Opcode =
+    opcode::write::<uapi::CounterCtl>(MAGIC, uapi::IOC_COUNTER_ENABLE as u8);
+/// `WEIR_IOC_COUNTER_DISABLE`.
+pub const COUNTER_DISABLE: Opcode =
+    opcode::write::<uapi::CounterCtl>(MAGIC, uapi::IOC_COUNTER_DISABLE as u8);
+/// `WEIR_IOC_COUNTER_RELEASE`.
+pub const COUNTER_RELEASE: Opcode =
+    opcode::write::<uapi::CounterCtl>(MAGIC, uapi::IOC_COUNTER_RELEASE as u8);
+/// `WEIR_IOC_COUNTER_READ`.
+pub const COUNTER_READ: Opcode =
+    opcode::read_write::<uapi::CounterValue>(MAGIC, uapi::IOC_COUNTER_READ as u8);
+
+/// One call: an opcode, and the bytes it works on.
+struct Call<'a> {
+    opcode: Opcode,
+    argument: &'a mut [u8],
+}
+
+// SAFETY: The pointer is to bytes that the call borrows exclusively, so the kernel may write to
+// them, and any bytes it writes are valid ones. It touches no more than the size that stands in the
+// first word of the argument, or that the opcode encodes, and `request` made sure that neither is
+// beyond the end.
+unsafe impl Ioctl for Call<'_> {
+    type Output = ();
+
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        self.opcode
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        self.argument.as_mut_ptr().cast()
+    }
+
+    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut c_void) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// Calls `opcode` on bytes that begin with their own size, as every argument of weir does.
+///
+/// The size may be wrong in any way but one: it must not be larger than `argument`, which is at least
+/// as long as the structure that `opcode` encodes.
+///
+/// # Errors
+///
+/// Whatever the kernel says; `EFAULT` without a call where `argument` is shorter than what the kernel
+/// would read, `ENOTTY` where `opcode` is not of weir's type.
+pub fn request<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: &mut [u8]) -> Result<(), Errno> {
+    if (opcode >> 8) & 0xff != Opcode::from(MAGIC) {
+        return Err(Errno::NOTTY);
+    }
+    // The module reads the size first, then so many bytes; any other driver goes by the opcode.
+    let size = match argument.first_chunk::<4>() {
+        Some(word) => u32::from_ne_bytes(*word) as usize,
+        None => return Err(Errno::FAULT),
+    };
+    let encoded = (opcode >> 16) as usize & 0x3fff;
+    if size.max(encoded) > argument.len() {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: See the argument at `impl Ioctl for Call`.
+    unsafe { rustix::ioctl::ioctl(fd, Call { opcode, argument }) }
+}
+
+/// Creates the channel of a descriptor; what was taken is written to `req`.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_CHANNEL_CREATE` in the header.
+pub fn channel_create<Fd: AsFd>(fd: Fd, req: &mut uapi::ChannelReq) -> Result<(), Errno> {
+    request(fd, CHANNEL_CREATE, req.as_mut_bytes())
+}
+
+/// Reads what one CPU wrote and lost.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_CHANNEL_STATUS` in the header.
+pub fn channel_status<Fd: AsFd>(fd: Fd, req: &mut uapi::StatusReq) -> Result<(), Errno> {
+    request(fd, CHANNEL_STATUS, req.as_mut_bytes())
+}
+
+/// Makes everything readable that was committed before the call.
+///
+/// # Errors
+///
+/// `EBADFD` where the descriptor has no channel.
+pub fn channel_flush<Fd: AsFd>(fd: Fd) -> Result<(), Errno> {
+    let mut none = [0; 4];
+    request(fd, CHANNEL_FLUSH, &mut none)
+}
+
+/// Writes existing objects into the channel.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_INJECT` in the header.
+pub fn inject<Fd: AsFd>(fd: Fd, req: &mut uapi::InjectReq) -> Result<(), Errno> {
+    request(fd, INJECT, req.as_mut_bytes())
+}
+
+/// Creates a counter; its number is written to `req`.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_COUNTER_CREATE` in the header.
+pub fn counter_create<Fd: AsFd>(fd: Fd, req: &mut uapi::CounterReq) -> Result<(), Errno> {
+    request(fd, COUNTER_CREATE, req.as_mut_bytes())
+}
+
+/// Sends [`COUNTER_ENABLE`], [`COUNTER_DISABLE`] or [`COUNTER_RELEASE`] to counter `id`.
+///
+/// # Errors
+///
+/// `ENOENT` where there is no such counter; to enable, `EBUSY` where it got no place.
+pub fn counter_control<Fd: AsFd>(fd: Fd, opcode: Opcode, id: u32) -> Result<(), Errno> {
+    let mut ctl = uapi::CounterCtl {
+        size: size_of::<uapi::CounterCtl>() as u32,
+        id,
+    };
+    request(fd, opcode, ctl.as_mut_bytes())
+}
+
+/// Reads a counter.
+///
+/// # Errors
+///
+/// `ENOENT` where there is no such counter.
+pub fn counter_read<Fd: AsFd>(fd: Fd, value: &mut uapi::CounterValue) -> Result<(), Errno> {
+    request(fd, COUNTER_READ, value.as_mut_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_size_beyond_the_argument_never_reaches_the_kernel() {
+        let null = File::open("/dev/null").unwrap();
+        let mut bytes = [0; 48];
+        bytes[0] = 49;
+        assert_eq!(
+            request(&null, CHANNEL_CREATE, &mut bytes),
+            Err(Errno::FAULT)
+        );
+        assert_eq!(request(&null, INJECT, &mut bytes[..3]), Err(Errno::FAULT));
+        // 48 fits, and /dev/null answers for itself.
+        bytes[0] = 48;
+        assert_eq!(
+            request(&null, CHANNEL_CREATE, &mut bytes),
+            Err(Errno::NOTTY)
+        );
+    }
+
+    #[test]
+    fn only_calls_of_this_type_are_made() {
+        // TIOCGWINSZ writes eight bytes to where it is pointed at.
+        let null = File::open("/dev/null").unwrap();
+        assert_eq!(request(&null, 0x5413, &mut [0; 4]), Err(Errno::NOTTY));
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The user side of weir: open a channel, fill it with counters and injected objects, read its pages,
+//! and decode the records in them.
+//!
+//! # Examples
+//!
+//! Who runs on this machine? Every task is injected, the channel is drained, the names are printed:
+//!
+//! ```no_run
+//! use libweir::{
+//!     Channel,
+//!     ChannelOptions,
+//!     DumpOptions,
+//!     Page,
+//!     Record, //
+//! };
+//!
+//! let channel = Channel::create(&ChannelOptions::default())?;
+//! let mut buffer = channel.buffer(64);
+//! channel.dump_tasks(&DumpOptions::default(), &mut buffer, |bytes| {
+//!     for record in Page::parse(bytes)?.records() {
+//!         if let Record::Comm(comm) = record? {
+//!             println!("{} {}", comm.tid, libweir::record::comm_text(&comm.comm));
+//!         }
+//!     }
+//!     Ok::<(), libweir::Error>(())
+//! })?;
+//! # Ok::<(), libweir::Error>(())
+//! ```
+
+pub mod buffer;
+pub mod build;
+pub mod channel;
+pub mod continuity;
+pub mod counter;
+pub mod cpu;
+pub mod error;
+pub mod event;
+pub mod inject;
+pub mod ioctl;
+pub mod kallsyms;
+pub mod page;
+pub mod record;
+pub mod stream;
+
+pub use buffer::PageBuffer;
+pub use channel::{
+    Channel,
+    ChannelOptions,
+    DEVICE, //
+};
+pub use continuity::Continuity;
+pub use counter::{
+    Counter,
+    CounterOptions,
+    Sampling, //
+};
+pub use error::{
+    Call,
+    Error,
+    Result, //
+};
+pub use event::Event;
+pub use inject::{
+    DumpOptions,
+    DumpTotals,
+    TaskDump, //
+};
+pub use kallsyms::Kallsyms;
+pub use page::{
+    Page,
+    PageError, //
+};
+pub use record::{
+    Record,
+    RecordError, //
+};
+pub use rustix::io::Errno;
+pub use stream::{
+    Stream,
+    StreamError, //
+};
+pub use weir_core::uapi;
