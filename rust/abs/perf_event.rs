@@ -13,7 +13,10 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     ffi::c_void,
     prelude::*,
     sync::Arc, //
@@ -131,10 +134,22 @@ impl<H: OverflowHandler> PerfEvent<H> {
             )
         })?;
         // INVARIANT: The event is new and ours.
-        Ok(Self {
+        let event = Self {
             event: NonNull::new(event).ok_or(EINVAL)?,
             _handler: handler,
-        })
+        };
+        if attributes.freq {
+            // The limit on frequencies is checked by the system call and not by the call above; but by
+            // the one that changes them.
+            event.set_period(attributes.sample_period)?;
+        }
+        Ok(event)
+    }
+
+    /// Changes the period, or the frequency. Sleeps.
+    fn set_period(&self, period: u64) -> Result {
+        // SAFETY: The event is ours, by the type invariants.
+        to_result(unsafe { bindings::perf_event_period(self.event.as_ptr(), period) })
     }
 
     /// Counts from now on. Sleeps.

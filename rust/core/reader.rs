@@ -488,6 +488,25 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_only_reports_losses_has_a_time() {
+        let channel = channel();
+        let mut reader = reader();
+        let pin = TestPin(0);
+        let refused = channel.reserve(&pin, PAGE, Class::Live);
+        assert!(refused.is_err());
+        channel.close(&pin);
+        let Some(chunk) = reader.next(&channel) else {
+            assert!(false);
+            return;
+        };
+        let header = chunk.header();
+        assert_eq!(header.lost[Cause::TooLarge as usize], 1);
+        assert!(header.lost_begin >= 1000);
+        assert!(header.timestamp_begin >= header.lost_end);
+        assert!(header.timestamp_end >= header.timestamp_begin);
+    }
+
+    #[test]
     fn injected_records_leave_pages_to_live_ones() {
         let channel = channel();
         let mut injected = 0;

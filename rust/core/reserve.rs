@@ -273,7 +273,7 @@ impl<B: Backend> Channel<B> {
         let Some(cpu) = self.cpu(pin.cpu()) else {
             return true;
         };
-        let outermost = self.enter(cpu) == 1;
+        let depth = self.enter(cpu);
         loop {
             let old = OpenWord(cpu.open.load());
             let last = cpu.last_time();
@@ -291,9 +291,13 @@ impl<B: Backend> Channel<B> {
                 let Some(page) = self.take_page(cpu, Class::Live) else {
                     break;
                 };
+                let time = self.backend().clock().max(last);
+                if let Some(stamp) = cpu.stamps.get((depth as usize).wrapping_sub(1)) {
+                    stamp.store(time);
+                }
                 let new = old.opened(page, HEADER_SIZE);
                 if cpu.open.local_compare_exchange(old.0, new.0).is_ok() {
-                    self.begin_page(cpu, old, page, last);
+                    self.begin_page(cpu, old, page, time);
                 } else {
                     self.give_page(cpu, page);
                 }
@@ -302,7 +306,7 @@ impl<B: Backend> Channel<B> {
             }
         }
         self.leave(cpu);
-        outermost
+        depth == 1
     }
 
     /// Whether CPU `cpu` has something that [`Channel::close`] would make readable. From any CPU.
