@@ -134,22 +134,33 @@ impl<H: OverflowHandler> PerfEvent<H> {
             )
         })?;
         // INVARIANT: The event is new and ours.
-        let event = Self {
+        Ok(Self {
             event: NonNull::new(event).ok_or(EINVAL)?,
             _handler: handler,
-        };
-        if attributes.freq {
-            // The limit on frequencies is checked by the system call and not by the call above; but by
-            // the one that changes them.
-            event.set_period(attributes.sample_period)?;
-        }
-        Ok(event)
+        })
     }
 
-    /// Changes the period, or the frequency. Sleeps.
-    fn set_period(&self, period: u64) -> Result {
+    /// Whether `frequency` is one that the administrator allows. Sleeps.
+    ///
+    /// The limit is checked by the system call, but not where kernel code creates an event, and its
+    /// variable is not for modules. Changing the frequency of an event does check it, so an event that
+    /// counts nothing is asked. (Not the one that is wanted: perf turns the frequency of some into a
+    /// period when it creates them.)
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it is too high, and those of [`PerfEvent::new`].
+    pub(crate) fn check_frequency(frequency: u64, cpu: i32) -> Result {
+        let dummy = Attributes {
+            kind: bindings::perf_type_id_PERF_TYPE_SOFTWARE,
+            config: [bindings::perf_sw_ids_PERF_COUNT_SW_DUMMY.into(), 0, 0],
+            sample_period: 1,
+            freq: true,
+            ..Attributes::default()
+        };
+        let dummy = Self::new(dummy, cpu, None)?;
         // SAFETY: The event is ours, by the type invariants.
-        to_result(unsafe { bindings::perf_event_period(self.event.as_ptr(), period) })
+        to_result(unsafe { bindings::perf_event_period(dummy.event.as_ptr(), frequency) })
     }
 
     /// Counts from now on. Sleeps.

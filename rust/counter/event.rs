@@ -84,6 +84,9 @@ impl Counter {
             exclude_kernel,
             pinned: request.flags & COUNTER_PINNED != 0,
         };
+        if freq {
+            PerfEvent::<Sampler>::check_frequency(request.sample_period, request.cpu)?;
+        }
         let sampler = match request.sample_period {
             0 => None,
             _ => Some(Arc::new(
