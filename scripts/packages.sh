@@ -13,7 +13,7 @@ wanted=(
 	make gcc libc6-dev flex bison bc libelf-dev libssl-dev cpio kmod dwarves xz-utils zstd rsync patch perl python3
 	clang-19 lld-19 llvm-19 libclang-19-dev
 	qemu-system-x86 busybox-static
-	ca-certificates git util-linux
+	ca-certificates git util-linux shellcheck
 )
 
 missing=()

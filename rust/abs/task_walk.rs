@@ -86,7 +86,7 @@ unsafe fn info(
         if from == 0 {
             break;
         }
-        *to = from as u8;
+        *to = from;
     }
     TaskInfo {
         tid: number.unsigned_abs(),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bindgen reads: all that weir needs and the kernel crate's own bindings lack. Types that those
- * have come from there (see rust/bindings/bindgen_parameters), so that both sides share them.
+ * What bindgen reads: all that weir needs and the kernel crate's own bindings lack. Types that
+ * those have come from there (see rust/bindings/bindgen_parameters), so that both sides share
+ * them.
  */
 #include <linux/errno.h>
 #include <linux/perf_event.h>

@@ -22,7 +22,7 @@ pub unsafe trait Pinned {
 /// The memory of all pages of a channel.
 ///
 /// The engine calls [`write`](Self::write) only for ranges that the caller won by a compare-exchange
-/// and has not yet committed, and [`bytes`](Self::bytes) only for ranges that are committed or whose
+/// and has not yet committed, and [`read`](Self::read) only for ranges that are committed or whose
 /// page it owns. So no byte is written while anybody else reads or writes it.
 pub trait PageMemory: Send + Sync {
     /// Bytes of a page.

@@ -408,8 +408,9 @@ mod tests {
         }
         let mut sum = 0;
         for sequence in 0..2 {
-            let Some(chunk) = reader.next(&channel) else {
-                assert!(false);
+            let chunk = reader.next(&channel);
+            assert!(chunk.is_some());
+            let Some(chunk) = chunk else {
                 return;
             };
             assert_eq!(chunk.header().packet_seq_num, sequence);
@@ -421,8 +422,9 @@ mod tests {
         }
         assert!(reader.next(&channel).is_none());
         assert!(channel.close(&TestPin(0)));
-        let Some(chunk) = reader.next(&channel) else {
-            assert!(false);
+        let chunk = reader.next(&channel);
+        assert!(chunk.is_some());
+        let Some(chunk) = chunk else {
             return;
         };
         let (numbers, count) = check(&channel, &chunk);
@@ -495,8 +497,9 @@ mod tests {
         let refused = channel.reserve(&pin, PAGE, Class::Live);
         assert!(refused.is_err());
         channel.close(&pin);
-        let Some(chunk) = reader.next(&channel) else {
-            assert!(false);
+        let chunk = reader.next(&channel);
+        assert!(chunk.is_some());
+        let Some(chunk) = chunk else {
             return;
         };
         let header = chunk.header();
@@ -532,8 +535,9 @@ mod tests {
         let pin = TestPin(0);
         drop(channel.reserve(&pin, RECORD, Class::Live));
         channel.close(&pin);
-        let Some(chunk) = reader.next(&channel) else {
-            assert!(false);
+        let chunk = reader.next(&channel);
+        assert!(chunk.is_some());
+        let Some(chunk) = chunk else {
             return;
         };
         chunk.records(&channel, |bytes| {

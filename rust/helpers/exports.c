@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Exports for other modules. The functions are written in Rust (rust/capi.rs); their declarations are
- * in linux/weir.h, against which the Rust side is checked when it is compiled.
+ * Exports for other modules. The functions are written in Rust (rust/capi.rs); their
+ * declarations are in linux/weir.h, against which the Rust side is checked when it is compiled.
  */
 
 #include <linux/export.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What Rust cannot call by itself: macros and inline functions of the kernel. One line each; anything
- * with a decision in it is written in Rust.
+ * What Rust cannot call by itself: macros and inline functions of the kernel. One line each;
+ * anything with a decision in it is written in Rust.
  */
 #ifndef _WEIR_HELPERS_H
 #define _WEIR_HELPERS_H

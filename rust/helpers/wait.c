@@ -18,6 +18,7 @@ void weir_helper_wake_up(struct wait_queue_head *head)
 
 bool weir_helper_waitqueue_active(struct wait_queue_head *head)
 {
+	/* A guess: the caller is a timer that comes again if it says no too early. */
 	return waitqueue_active(head);
 }
 

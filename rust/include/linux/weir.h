@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Weir: the interface for other kernel modules. The functions are exported for GPL modules; a module
- * that calls them is built with KBUILD_EXTRA_SYMBOLS pointing at weir's Module.symvers.
+ * Weir: the interface for other kernel modules. The functions are exported for GPL modules; a
+ * module that calls them is built with KBUILD_EXTRA_SYMBOLS pointing at weir's Module.symvers.
  */
 #ifndef _LINUX_WEIR_H
 #define _LINUX_WEIR_H

@@ -15,18 +15,40 @@ use weir_core::{
     Word, //
 };
 
+/// Tells the time, in any unit but never zero.
+pub trait Clock {
+    /// The time.
+    fn now(&self) -> u64;
+}
+
+/// A clock that counts how often it is read. It is no word of the engine, so it is never a step of its
+/// own.
+#[derive(Debug)]
+pub struct Count(AtomicU64);
+
+impl Default for Count {
+    fn default() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl Clock for Count {
+    fn now(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
 /// The backend.
-pub struct HostBackend<W, M> {
+pub struct HostBackend<W, M, C = Count> {
     cpus: Vec<CpuState<W>>,
     links: Vec<W>,
     ring: Vec<W>,
     memory: M,
-    /// What the clock reads next. It is no word of the engine, so it is never a step of its own.
-    now: AtomicU64,
+    clock: C,
     woken: AtomicBool,
 }
 
-impl<W: Word, M: PageMemory> HostBackend<W, M> {
+impl<W: Word, M: PageMemory, C: Clock + Default> HostBackend<W, M, C> {
     /// A channel of `pages` pages in `memory`, one of them kept for each of `cpus` CPUs.
     pub fn channel(cpus: u32, pages: usize, memory: M) -> Channel<Self> {
         Channel::new(
@@ -35,7 +57,7 @@ impl<W: Word, M: PageMemory> HostBackend<W, M> {
                 links: (0..pages).map(|_| W::new(0)).collect(),
                 ring: (0..pages.next_power_of_two()).map(|_| W::new(0)).collect(),
                 memory,
-                now: AtomicU64::new(1),
+                clock: C::default(),
                 woken: AtomicBool::new(false),
             },
             1,
@@ -48,7 +70,7 @@ impl<W: Word, M: PageMemory> HostBackend<W, M> {
     }
 }
 
-impl<W: Word, M: PageMemory> Backend for HostBackend<W, M> {
+impl<W: Word, M: PageMemory, C: Clock> Backend for HostBackend<W, M, C> {
     type Word = W;
     type Memory = M;
 
@@ -69,7 +91,7 @@ impl<W: Word, M: PageMemory> Backend for HostBackend<W, M> {
     }
 
     fn clock(&self) -> u64 {
-        self.now.fetch_add(1, Ordering::Relaxed)
+        self.clock.now()
     }
 
     fn wake(&self) {

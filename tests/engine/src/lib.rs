@@ -7,6 +7,8 @@ pub mod backend;
 pub mod memory;
 #[cfg(loom)]
 pub mod model;
+#[cfg(all(not(loom), target_arch = "x86_64"))]
+pub mod native;
 pub mod records;
 #[cfg(not(loom))]
 pub mod stepped;

@@ -2,13 +2,15 @@
 /*
  * Weir: the interface between weir.ko and user space.
  *
- * One open of /dev/weir is one channel: WEIR_IOC_CHANNEL_CREATE sets it up, read() takes whole pages
- * of records out of it, poll() waits for them, and closing it ends it together with its counters.
+ * One open of /dev/weir is one channel: WEIR_IOC_CHANNEL_CREATE sets it up, read() takes whole
+ * pages of records out of it, poll() waits for them, and closing it ends it together with its
+ * counters.
  *
- * Every structure that an ioctl takes begins with its own size in bytes, as the caller was compiled.
- * A shorter one than the first version is refused with EINVAL. Of a longer one than the kernel knows,
- * the unknown bytes must be zero (E2BIG otherwise). Unknown flags are refused with EINVAL. The kernel
- * dispatches on the ioctl's type and number alone, so a structure may grow without a new number.
+ * Every structure that an ioctl takes begins with its own size in bytes, as the caller was
+ * compiled. A shorter one than the first version is refused with EINVAL. Of a longer one than
+ * the kernel knows, the unknown bytes must be zero (E2BIG otherwise). Unknown flags are refused
+ * with EINVAL. The kernel dispatches on the ioctl's type and number alone, so a structure may
+ * grow without a new number.
  */
 #ifndef _UAPI_LINUX_WEIR_H
 #define _UAPI_LINUX_WEIR_H
@@ -32,9 +34,9 @@
 #define WEIR_LOST_CAUSES	4
 
 /*
- * The head of a page: at the same time a CTF packet header and its context. Records follow, each
- * beginning with a struct perf_event_header and 8-byte aligned; a WEIR_RECORD_NOP fills what is left.
- * The pages of one CPU, in order of packet_seq_num, are in order of time.
+ * The head of a page: at the same time a CTF packet header and its context. Records follow,
+ * each beginning with a struct perf_event_header and 8-byte aligned; a WEIR_RECORD_NOP fills
+ * what is left. The pages of one CPU, in order of packet_seq_num, are in order of time.
  */
 struct weir_page_header {
 	__u32 magic;			/* WEIR_PAGE_MAGIC */
@@ -47,7 +49,7 @@ struct weir_page_header {
 	__u64 events_discarded;		/* records this CPU has lost since the channel began */
 	__u32 cpu_id;
 	__u32 flags;			/* WEIR_PAGE_* */
-	__u64 lost_begin;		/* time of the first and the last of the records that were lost */
+	__u64 lost_begin;		/* times of the first and last of the records lost */
 	__u64 lost_end;			/* since the page before this one; 0 where none was */
 	__u32 lost[WEIR_LOST_CAUSES];	/* how many those are, by cause */
 };
@@ -59,7 +61,7 @@ struct weir_page_header {
  * sample_id_all; types from WEIR_RECORD_FIRST on are weir's own.
  */
 #define WEIR_RECORD_FIRST	0x10000U
-#define WEIR_RECORD_NOP		(WEIR_RECORD_FIRST + 0)	/* nothing: to the edge of a page, or between */
+#define WEIR_RECORD_NOP		(WEIR_RECORD_FIRST + 0)	/* nothing, to the edge or between */
 #define WEIR_RECORD_RAW		(WEIR_RECORD_FIRST + 1)	/* bytes that kernel code wrote */
 
 /* PERF_SAMPLE_IDENTIFIER | _IP | _TID | _TIME | _CPU | _PERIOD */
@@ -151,7 +153,7 @@ struct weir_channel_req {
 	__u32 page_size;		/* bytes; default: the kernel's page */
 	__u32 pages;			/* of the pool; default: 64 a CPU; at least 4 a CPU */
 	__u32 watermark;		/* pages that make poll() return; default 1 */
-	__u64 max_latency_ns;		/* records of a quiet CPU are readable after; default 100 ms */
+	__u64 max_latency_ns;		/* readable after this on a quiet CPU; default 100 ms */
 };
 
 /*
@@ -178,7 +180,7 @@ struct weir_status_req {
 /* weir_inject_req.stop: why the call came back. */
 #define WEIR_STOP_END		0	/* nothing is left */
 #define WEIR_STOP_LEN		1	/* `len` objects were written */
-#define WEIR_STOP_FULL		2	/* the channel is filled to the mark that injection keeps: read it */
+#define WEIR_STOP_FULL		2	/* the channel is filled to injection's mark: read it */
 #define WEIR_STOP_INTERRUPTED	3	/* a signal came */
 
 /* Where an injection goes on. Opaque: zero begins, anything else is from `next`. */
@@ -188,9 +190,9 @@ struct weir_cursor {
 };
 
 /*
- * WEIR_IOC_INJECT: writes objects that exist now as records, a few at a time. Call it with start = 0,
- * then with start = next until stop is WEIR_STOP_END. An object that lives throughout comes exactly
- * once. Errors: EINVAL (collection, cursor), EBADFD, EACCES.
+ * WEIR_IOC_INJECT: writes objects that exist now as records, a few at a time. Call it with
+ * start = 0, then with start = next until stop is WEIR_STOP_END. An object that lives
+ * throughout comes exactly once. Errors: EINVAL (collection, cursor), EBADFD, EACCES.
  */
 struct weir_inject_req {
 	__u32 size;
@@ -226,14 +228,14 @@ struct weir_counter_req {
 	__u64 config1;
 	__u64 config2;
 	__u64 sample_period;		/* 0: count only */
-	__u32 id;			/* out: names the counter on this descriptor, and its samples */
+	__u32 id;			/* out: names the counter here, and its samples */
 	__u32 reserved;			/* 0 */
 };
 
 /*
- * WEIR_IOC_COUNTER_ENABLE, _DISABLE, _RELEASE. Errors: ENOENT (no such counter); for ENABLE also EBUSY:
- * it is pinned and its PMU has no room, so it does not count; ENABLE may be tried again. One that is
- * not pinned waits for its turn, which its `running` shows.
+ * WEIR_IOC_COUNTER_ENABLE, _DISABLE, _RELEASE. Errors: ENOENT (no such counter); for ENABLE
+ * also EBUSY: it is pinned and its PMU has no room, so it does not count; ENABLE may be tried
+ * again. One that is not pinned waits for its turn, which its `running` shows.
  */
 struct weir_counter_ctl {
 	__u32 size;

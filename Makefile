@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# What people call. Kbuild has how weir.ko is made; scripts/ has how everything else is.
+
+# The kernel to build against: one of the project's own (release, debug, um), which is made where it
+# is missing, or the build folder of any other with Rust.
+KDIR ?= release
+INSTALL_MOD_PATH ?=
+# Where install-kselftest puts the tests.
+KSFT_INSTALL_PATH ?= out/kselftest
+
+SETUP := scripts/packages.sh
+
+.PHONY: all modules modules_install clean help run shell test test-host test-um test-vm test-debug \
+	check bench doc kselftest install-kselftest rust-analyzer setup tools
+
+all: modules
+
+## modules: build weir.ko against KDIR= (default: the project's own kernel)
+modules: setup
+	@out=$$(scripts/module.sh "$(KDIR)") && echo "$$out/weir.ko"
+
+## modules_install: install it for that kernel, under INSTALL_MOD_PATH=
+modules_install: setup
+	@scripts/module.sh "$(KDIR)" modules_install INSTALL_MOD_PATH="$(INSTALL_MOD_PATH)" >/dev/null
+
+## tools: build the weir command for this machine
+tools: setup
+	@cd tools && cargo build --locked --release -p weir && echo "tools/target/release/weir"
+
+## run: record tasks and samples in a virtual machine and print what came out
+run: setup
+	@scripts/run.sh
+
+## shell: a virtual machine with the module loaded, for people
+shell: setup
+	@scripts/shell.sh
+
+## test: every test: on the host, in user-mode Linux, and on both kernels in QEMU
+test: setup
+	@scripts/test.sh host um release debug
+
+## test-host: the tests that need no kernel
+test-host: setup
+	@scripts/test.sh host
+
+## test-um: the fast loop: the module in user-mode Linux
+test-um: setup
+	@scripts/test.sh um
+
+## test-vm: the module on the release kernel in QEMU
+test-vm: setup
+	@scripts/test.sh release
+
+## test-debug: the module on the kernel that checks itself
+test-debug: setup
+	@scripts/test.sh debug
+
+## check: formats and lints, where unsafe stands, and that the module cannot panic
+check: setup
+	@scripts/check.sh
+	@scripts/check-module.sh
+
+## bench: what a record costs on this machine, beside the clock and a compare-exchange
+bench: setup
+	@cd tools && cargo bench --locked -p weir-engine --bench record
+
+## kselftest: run the tests on this machine, where the module is loaded (as root)
+kselftest: install-kselftest
+	@$(KSFT_INSTALL_PATH)/run_kselftest.sh
+
+## install-kselftest: put them into a folder that runs on any machine (KSFT_INSTALL_PATH=)
+install-kselftest: setup
+	@scripts/install-kselftest.sh "$(KSFT_INSTALL_PATH)"
+
+## doc: the documentation of the crates, as HTML
+doc: setup
+	@cd tools && cargo doc --locked --no-deps -p weir_core -p libweir
+
+## rust-analyzer: write rust-project.json, for editors
+rust-analyzer: setup
+	@scripts/rust-analyzer.sh
+
+## setup: install the packages that are missing; the other targets do it by themselves
+setup:
+	@$(SETUP)
+
+## clean: remove what was built (not the cache: see Documentation/testing.rst)
+clean:
+	@rm -rf build out tools/target rust-project.json
+
+## help: this list
+help:
+	@sed -n 's/^## \([a-z_-]*\): /\1\t/p' $(MAKEFILE_LIST) | \
+		while IFS='	' read -r target text; do printf '  %-18s %s\n' "$$target" "$$text"; done

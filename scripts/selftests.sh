@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Sourced: the test programs, in the order in which they run. The cheapest come first.
+# shellcheck disable=SC2034
+selftests=(
+	bad_ioctl
+	bad_fields
+	access_rights
+	channel_flush
+	channel_full
+	channel_nested
+	channel_torture
+	inject_len
+	inject_fork_storm
+	counter_basic
+	counter_errors
+	module_reload
+)

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# test.sh STAGE...: runs stages of the tests and ends with a line `N passed, N failed`:
+#
+#   host     cargo's tests, the model checker
+#   um       KUnit and what needs neither counters nor NMI, in user-mode Linux
+#   release  everything, on the release kernel in QEMU
+#   debug    everything, on the kernel that checks itself
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(dirname "$here")
+# shellcheck source=scripts/cache.sh
+. "$here/cache.sh"
+# shellcheck source=scripts/vm-options.sh
+. "$here/vm-options.sh"
+# shellcheck source=scripts/selftests.sh
+. "$here/selftests.sh"
+
+summary=$(mktemp)
+trap 'rm -f "$summary"' EXIT
+
+# add PASSED FAILED SKIPPED: counts results.
+add() {
+	printf '%s %s %s\n' "$1" "$2" "$3" >>"$summary"
+}
+
+# cargo_test TITLE COMMAND...: runs cargo and counts what its tests say.
+cargo_test() {
+	local title="$1" log status=0
+	shift
+	log=$(mktemp)
+	say "$title"
+	(cd "$top/tools" && "$@") >"$log" 2>&1 </dev/null || status=$?
+	# shellcheck disable=SC2046
+	add $(awk '/^test result:/ { passed += $4; failed += $6; skipped += $8 }
+		END { print passed + 0, failed + 0, skipped + 0 }' "$log")
+	if [ "$status" -ne 0 ]; then
+		cat "$log" >&2
+		# A build that fails has no test that does.
+		grep -q '^test result:.* [1-9][0-9]* failed' "$log" || add 0 1 0
+	fi
+	rm -f "$log"
+}
+
+stage_host() {
+	cargo_test "host tests" cargo test --locked --workspace
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+		cargo_test "model checks" cargo test --locked -p weir-engine --test model
+}
+
+# stage_vm KERNEL: boots it with the modules and the test programs.
+stage_vm() {
+	local kernel="$1" suites status=0 programs=() program arguments
+	vm_setup "$kernel" || return 2
+	for program in "${selftests[@]}"; do
+		case "$program" in
+		module_reload) arguments='--module /weir/weir.ko --torture /weir/weir_torture.ko' ;;
+		*) arguments='' ;;
+		esac
+		programs+=(--program "$program=$vm_bin/$program $arguments")
+	done
+	# Every suite that the source has must have run.
+	suites=$(grep -rhoE 'kunit_tests\([a-z_]+' "$top/rust" | cut -d'(' -f2 | sort | paste -sd,)
+	say "tests on the $kernel kernel"
+	"$vm_bin/weir-vm" run "${vm_options[@]}" --modules "$vm_modules" --expect-kunit "$suites" \
+		--summary "$summary" "${programs[@]}" || status=$?
+	# What is no result of a test is a failure all the same.
+	[ "$status" -le 1 ] || add 0 1 0
+}
+
+for stage; do
+	case "$stage" in
+	host) stage_host ;;
+	um | release | debug) stage_vm "$stage" || add 0 1 0 ;;
+	*) die "there is no stage '$stage': host, um, release or debug" ;;
+	esac
+done
+
+awk '{ passed += $1; failed += $2; skipped += $3 }
+	END {
+		printf "%d passed, %d failed", passed, failed
+		if (skipped) printf ", %d skipped", skipped
+		print ""
+		exit failed != 0
+	}' "$summary"
