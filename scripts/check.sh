@@ -33,7 +33,7 @@ files() {
 
 spdx() {
 	local missing
-	missing=$(files '*.rs' '*.c' '*.h' '*.sh' '*.py' '*.toml' '*.config' '*.rst' Makefile Kbuild '*/Kbuild' .ci/run |
+	missing=$(files '*.rs' '*.c' '*.h' '*.sh' '*.py' '*.toml' '*.config' '*.rst' '*.md' Makefile Kbuild '*/Kbuild' .ci/run |
 		while IFS= read -r file; do
 			# A script has its interpreter before it.
 			head -n 2 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0' || printf '%s\n' "$file"
