@@ -9,6 +9,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
 # shellcheck source=scripts/cache.sh
 . "$here/cache.sh"
+# shellcheck source=scripts/cargo-target.sh
+. "$here/cargo-target.sh"
 cd "$top"
 
 failed=0

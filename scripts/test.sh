@@ -12,6 +12,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
 # shellcheck source=scripts/cache.sh
 . "$here/cache.sh"
+# shellcheck source=scripts/cargo-target.sh
+. "$here/cargo-target.sh"
 # shellcheck source=scripts/vm-options.sh
 . "$here/vm-options.sh"
 # shellcheck source=scripts/selftests.sh
@@ -45,7 +47,7 @@ cargo_test() {
 
 stage_host() {
 	cargo_test "host tests" cargo test --locked --workspace
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET_DIR-loom" \
 		cargo_test "model checks" cargo test --locked -p weir-engine --test model
 }
 

@@ -8,9 +8,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
 # shellcheck source=scripts/cache.sh
 . "$here/cache.sh"
+# shellcheck source=scripts/cargo-target.sh
+. "$here/cargo-target.sh"
 
 target=x86_64-unknown-linux-gnu
-mkdir -p "$WEIR_CACHE/log"
+to="$top/build/bin"
+mkdir -p "$WEIR_CACHE/log" "$WEIR_CACHE/lock" "$to"
 log="$WEIR_CACHE/log/user-space.log"
 
 # The flags are for the programs only: naming the target keeps them from build scripts and macros.
@@ -19,9 +22,17 @@ build() {
 		RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --target "$target" \
 			-p weir -p weir-selftests -p weir-vm
 }
-# It is quiet where nothing is to do, so that it can be called every time.
-if ! build >"$log" 2>&1 </dev/null; then
-	tail -n 40 "$log" >&2
-	die "the user side does not build; the whole log is $log"
-fi
-printf '%s\n' "$top/tools/target/$target/release"
+
+(
+	flock 9
+	# It is quiet where little is to do, so that it can be called every time.
+	if [ ! -e "$CARGO_TARGET_DIR/$target/release/weir-vm" ]; then
+		say "building the user side (once; a minute or two)"
+	fi
+	if ! (build) >"$log" 2>&1 </dev/null 9>&-; then
+		tail -n 40 "$log" >&2
+		die "the user side does not build; the whole log is $log"
+	fi
+	find "$CARGO_TARGET_DIR/$target/release" -maxdepth 1 -type f -executable -exec cp -u -t "$to" {} +
+) 9>"$WEIR_CACHE/lock/user-space"
+printf '%s\n' "$to"

@@ -2,6 +2,9 @@
 
 //! The structures of `rust/include/uapi/linux/weir.h`, for Rust on both sides of the system call.
 //!
+//! A file that needs nothing else: `weir_core` has it for the module, and `libweir` for programs, which
+//! so need not be compiled again when the engine changes.
+//!
 //! The C header is the truth. The module checks every size and offset against what bindgen makes of
 //! it when it is compiled, and `libweir` has a test that asks a C compiler.
 
@@ -18,7 +21,7 @@ pub const PAGE_MAGIC: u32 = 0xC1FC_1FC1;
 /// In [`PageHeader::flags`]: the page is still open; what it gets later follows in another page.
 pub const PAGE_PARTIAL: u32 = 1 << 0;
 
-/// Number of causes for which a record is lost; see [`crate::lost::Cause`].
+/// Number of causes for which a record is lost.
 pub const LOST_CAUSES: usize = 4;
 
 /// The head of a page: at the same time a CTF packet header and its context.

@@ -81,4 +81,5 @@ pub use stream::{
     Stream,
     StreamError, //
 };
-pub use weir_core::uapi;
+#[path = "../../../rust/core/uapi.rs"]
+pub mod uapi;

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who may create a channel: whoever perf lets watch whole CPUs.
+
+use anyhow::{
+    bail,
+    ensure,
+    Context as _,
+    Result, //
+};
+use libweir::{
+    ioctl::channel_create,
+    ChannelOptions,
+    Errno, //
+};
+use nix::unistd::{
+    setgid,
+    setgroups,
+    setuid,
+    Gid,
+    Uid, //
+};
+use std::{
+    fs,
+    io::ErrorKind,
+    process::{
+        ExitCode,
+        Stdio, //
+    },
+};
+use weir_selftests::{
+    child,
+    ktap::{
+        self,
+        note,
+        skip,
+        Verdict, //
+    },
+    session::open_device,
+};
+
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// `nobody`, who has no capability.
+const NOBODY: u32 = 65_534;
+
+/// Restores the system's setting in the end.
+struct Paranoid {
+    before: String,
+}
+
+impl Paranoid {
+    fn set(&self, value: &str) -> Result<()> {
+        fs::write(PARANOID, value).with_context(|| format!("writing {value} to {PARANOID}"))
+    }
+}
+
+impl Drop for Paranoid {
+    fn drop(&mut self) {
+        if let Err(error) = self.set(self.before.trim()) {
+            note(format_args!("{error:#}: it was {}", self.before.trim()));
+        }
+    }
+}
+
+struct Context {
+    /// [`None`] where the kernel has no perf events.
+    paranoid: Option<Paranoid>,
+}
+
+fn setup() -> Result<Context> {
+    drop(open_device()?);
+    ensure!(
+        Uid::effective().is_root(),
+        "these tests are for root, who can become somebody else"
+    );
+    let paranoid = match fs::read_to_string(PARANOID) {
+        Ok(before) => Some(Paranoid { before }),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error).context(PARANOID),
+    };
+    Ok(Context { paranoid })
+}
+
+impl Context {
+    fn paranoid(&self) -> Result<&Paranoid> {
+        self.paranoid
+            .as_ref()
+            .ok_or_else(|| skip("this kernel has no perf_event_paranoid"))
+    }
+}
+
+/// What a process of `nobody` is given that creates a channel on a descriptor which root has opened: the
+/// right to open is the file's, and not what is tested here.
+fn create_as_nobody() -> Result<Result<(), Errno>> {
+    let device = open_device()?;
+    let mut command = child::command("create")?;
+    command.stdin(Stdio::from(device));
+    let output = command.output().context("starting a process of nobody")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.trim() {
+        "created" => Ok(Ok(())),
+        number => match number.parse() {
+            Ok(number) => Ok(Err(Errno::from_raw_os_error(number))),
+            Err(_) => bail!(
+                "it gave {}: {text}{}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            ),
+        },
+    }
+}
+
+/// The process that becomes `nobody`.
+fn create() -> Result<()> {
+    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    setgroups(&[]).context("giving up all groups")?;
+    setgid(group).context("becoming the group of nobody")?;
+    setuid(user).context("becoming nobody")?;
+    let mut req = ChannelOptions::default().request();
+    match channel_create(std::io::stdin(), &mut req) {
+        Ok(()) => println!("created"),
+        Err(errno) => println!("{}", errno.raw_os_error()),
+    }
+    Ok(())
+}
+
+fn refused(context: &mut Context) -> Verdict {
+    for value in ["2", "1"] {
+        context.paranoid()?.set(value)?;
+        let result = create_as_nobody()?;
+        ensure!(
+            result == Err(Errno::ACCESS),
+            "nobody with perf_event_paranoid {value} got {result:?}"
+        );
+    }
+    Ok(())
+}
+
+fn allowed(context: &mut Context) -> Verdict {
+    for value in ["0", "-1"] {
+        context.paranoid()?.set(value)?;
+        let result = create_as_nobody()?;
+        ensure!(
+            result == Ok(()),
+            "nobody with perf_event_paranoid {value} got {result:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Root may whatever the setting is.
+fn root(context: &mut Context) -> Verdict {
+    if let Some(paranoid) = &context.paranoid {
+        paranoid.set("2")?;
+    }
+    let mut req = ChannelOptions::default().request();
+    channel_create(open_device()?, &mut req).context("root creating a channel")
+}
+
+/// Where the setting is missing, capabilities decide alone.
+fn refused_without_perf_events(context: &mut Context) -> Verdict {
+    if context.paranoid.is_some() {
+        return Err(skip("this kernel has perf events"));
+    }
+    let result = create_as_nobody()?;
+    ensure!(
+        matches!(result, Err(Errno::ACCESS | Errno::PERM)),
+        "nobody got {result:?} from a kernel without perf events"
+    );
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    if child::role().is_some() {
+        return child::end(create());
+    }
+    ktap::main(
+        setup,
+        &[
+            ("refused", refused),
+            ("allowed", allowed),
+            ("root", root),
+            ("refused_without_perf_events", refused_without_perf_events),
+        ],
+    )
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Every CPU writes at full speed, from a thread, softirq, hard interrupt and NMI at once, and somebody
+//! reads: nothing is lost beyond what is counted, nothing comes twice, nothing is torn.
+
+use anyhow::{
+    ensure,
+    Result, //
+};
+use clap::Parser;
+use libweir::ChannelOptions;
+use std::{
+    process::ExitCode,
+    thread::sleep,
+    time::{
+        Duration,
+        Instant, //
+    },
+};
+use weir_selftests::{
+    ktap::{
+        self,
+        note,
+        Verdict, //
+    },
+    ledger::{
+        Ledger,
+        RunTotals, //
+    },
+    session::Session,
+    torture::{
+        Source,
+        Start,
+        Torture,
+        PAYLOAD_MIN, //
+    },
+};
+
+/// Tests that nothing is lost, repeated or torn when every CPU writes at full speed.
+///
+/// Needs weir.ko and weir_torture.ko, and root.
+#[derive(Parser)]
+struct Arguments {
+    /// How long each test writes.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5)]
+    seconds: f64,
+}
+
+struct Context {
+    torture: Torture,
+    duration: Duration,
+}
+
+const INTERRUPTS: [Source; 3] = [Source::Task, Source::Softirq, Source::Irq];
+
+/// How a test reads while the writers write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// A page at a time, with rests in between: the channel is full nearly always.
+    Slow,
+    /// As fast as it can.
+    Fast,
+}
+
+/// Writes and reads for as long as asked for, and checks the books.
+fn torture(
+    context: &Context,
+    options: &ChannelOptions,
+    request: Start,
+    reading: Reading,
+) -> Result<RunTotals> {
+    let mut session = Session::open(options, if reading == Reading::Slow { 1 } else { 256 })?;
+    let mut ledger = Ledger::new();
+    let run = context.torture.start(session.channel(), request)?;
+    let begin = Instant::now();
+    while begin.elapsed() < context.duration {
+        session.read_within(Duration::from_millis(100), |cpu, record| {
+            ledger.record(cpu, record)
+        })?;
+        if reading == Reading::Slow {
+            sleep(Duration::from_millis(5));
+        }
+    }
+    run.stop()?;
+    session.flush(|cpu, record| ledger.record(cpu, record))?;
+
+    let statuses = run.statuses()?;
+    let totals = ledger.close_run(&statuses)?;
+    ledger.check_channel(&session)?;
+    let sum = session.verifier().sum();
+    note(format_args!(
+        "{} attempted, {} read in {} pages ({} of them parts), {:?} refused, {} written inside of another",
+        totals.attempted, totals.written, sum.pages, sum.partial, totals.refused, session.nested()?
+    ));
+    ensure!(
+        sum.records == totals.written,
+        "{} records in the pages",
+        sum.records
+    );
+    for status in &statuses {
+        ensure!(status.attempted > 0, "this writer did nothing: {status:?}");
+    }
+    Ok(totals)
+}
+
+/// A small pool, so that a slow reader surely loses.
+fn small() -> ChannelOptions {
+    let cpus = libweir::cpu::possible().map_or(1, |cpus| cpus.len());
+    ChannelOptions {
+        pages: 8 * cpus as u32,
+        ..Default::default()
+    }
+}
+
+fn slow_reader(context: &mut Context) -> Verdict {
+    let request = Start::new(&INTERRUPTS, PAYLOAD_MIN..=300);
+    let totals = torture(context, &small(), request, Reading::Slow)?;
+    ensure!(
+        totals.refused[0] > 0,
+        "the channel was never full, so this has shown nothing"
+    );
+    Ok(())
+}
+
+fn fast_reader(context: &mut Context) -> Verdict {
+    let request = Start::new(&INTERRUPTS, PAYLOAD_MIN..=300);
+    torture(context, &ChannelOptions::default(), request, Reading::Fast)?;
+    Ok(())
+}
+
+fn large_pages(context: &mut Context) -> Verdict {
+    let options = ChannelOptions {
+        page_size: 64 << 10,
+        ..small()
+    };
+    let request = Start::new(&INTERRUPTS, PAYLOAD_MIN..=4000);
+    torture(context, &options, request, Reading::Fast)?;
+    Ok(())
+}
+
+/// Nearly every record needs a page of its own, so pages are opened and published all the time.
+fn large_records(context: &mut Context) -> Verdict {
+    let request = Start::new(&INTERRUPTS, 1500..=3900);
+    torture(context, &ChannelOptions::default(), request, Reading::Fast)?;
+    Ok(())
+}
+
+fn nmi(context: &mut Context) -> Verdict {
+    let request = Start::new(&Source::ALL, PAYLOAD_MIN..=300);
+    torture(context, &small(), request, Reading::Slow)?;
+    torture(context, &ChannelOptions::default(), request, Reading::Fast)?;
+    Ok(())
+}
+
+/// Closing the channel while everything writes into it leaves the writers with a channel that nobody
+/// reads, and the reader's end is safe.
+fn closed_while_writing(context: &mut Context) -> Verdict {
+    for _ in 0..10 {
+        let session = Session::open(&small(), 1)?;
+        let request = Start::new(&INTERRUPTS, PAYLOAD_MIN..=300);
+        let run = context.torture.start(session.channel(), request)?;
+        sleep(Duration::from_millis(10));
+        drop(session);
+        sleep(Duration::from_millis(10));
+        run.stop()?;
+        for status in run.statuses()? {
+            let refused: u64 = status.refused.iter().sum();
+            ensure!(status.attempted == status.written + refused, "{status:?}");
+            ensure!(
+                status.refused[3] == 0,
+                "an error that weir is not to give: {status:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    ktap::main(
+        || {
+            Ok(Context {
+                torture: Torture::open()?,
+                duration: Duration::try_from_secs_f64(arguments.seconds)?,
+            })
+        },
+        &[
+            ("slow_reader", slow_reader),
+            ("fast_reader", fast_reader),
+            ("large_pages", large_pages),
+            ("large_records", large_records),
+            ("nmi", nmi),
+            ("closed_while_writing", closed_while_writing),
+        ],
+    )
+}

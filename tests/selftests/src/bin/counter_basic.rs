@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters: they count and sample while they are enabled, on their CPU, under their number, and not
+//! after.
+
+use anyhow::{
+    bail,
+    ensure,
+    Context as _,
+    Result, //
+};
+use libweir::{
+    event::TYPE_SOFTWARE,
+    ioctl::{
+        counter_control,
+        counter_create,
+        counter_read,
+        COUNTER_DISABLE,
+        COUNTER_ENABLE,
+        COUNTER_RELEASE, //
+    },
+    uapi::{
+        CounterReq,
+        CounterValue,
+        Sample,
+        MISC_CPUMODE_MASK,
+        MISC_KERNEL,
+        MISC_USER, //
+    },
+    ChannelOptions,
+    CounterOptions,
+    Errno,
+    Event,
+    Record,
+    Sampling, //
+};
+use nix::{
+    sched::{
+        sched_getaffinity,
+        sched_setaffinity,
+        CpuSet, //
+    },
+    unistd::Pid,
+};
+use std::{
+    hint::black_box,
+    process::ExitCode,
+    thread::sleep,
+    time::{
+        Duration,
+        Instant, //
+    },
+};
+use weir_selftests::{
+    child::tid,
+    ktap::{
+        self,
+        note,
+        skip,
+        Verdict, //
+    },
+    session::Session,
+    syscall::Guarded,
+};
+
+const MS: u64 = 1_000_000;
+const CONTEXT_SWITCHES: Event = Event::new(TYPE_SOFTWARE, 3);
+const PAGE_FAULTS: Event = Event::new(TYPE_SOFTWARE, 2);
+
+/// Every counter of a test is on this channel.
+fn session() -> Result<Session> {
+    Session::open(&ChannelOptions::default(), 64)
+}
+
+/// Tests nothing where the kernel has no perf events.
+fn setup() -> Result<()> {
+    let session = session()?;
+    let mut req = request(Event::CPU_CLOCK, 0, 0);
+    match counter_create(session.channel(), &mut req) {
+        Err(Errno::OPNOTSUPP) => Err(skip("this kernel has no perf events")),
+        result => result.context("creating a counter"),
+    }
+}
+
+/// Runs `f` bound to one CPU.
+fn on_cpu<T>(cpu: u32, f: impl FnOnce() -> T) -> Result<T> {
+    let this = Pid::from_raw(0);
+    let before = sched_getaffinity(this)?;
+    let mut set = CpuSet::new();
+    set.set(cpu as usize)?;
+    sched_setaffinity(this, &set).with_context(|| format!("binding this thread to CPU {cpu}"))?;
+    let result = f();
+    sched_setaffinity(this, &before)?;
+    Ok(result)
+}
+
+/// Computes for a while.
+fn spin(duration: Duration) {
+    let begin = Instant::now();
+    let mut x = 1u64;
+    while begin.elapsed() < duration {
+        for _ in 0..1000 {
+            x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).rotate_left(7));
+        }
+    }
+}
+
+/// All samples that are there now.
+fn samples(session: &mut Session) -> Result<Vec<Sample>> {
+    let mut samples = Vec::new();
+    session.flush(|_, record| match record {
+        Record::Sample(sample) => {
+            samples.push(*sample);
+            Ok(())
+        }
+        _ => bail!("{record:?} where only counters write"),
+    })?;
+    Ok(samples)
+}
+
+/// `cpu-clock` samples whoever runs, every millisecond, on the CPU asked for.
+fn samples_of_each_cpu(_: &mut ()) -> Verdict {
+    let period = MS;
+    for cpu in libweir::cpu::online()? {
+        let mut session = session()?;
+        let counter = session.channel().counter_create(&CounterOptions {
+            cpu,
+            sampling: Sampling::Period(period),
+            ..Default::default()
+        })?;
+        let id = counter.id();
+        ensure!(counter.read()?.value == 0, "it counts before it is enabled");
+        counter.enable()?;
+        on_cpu(cpu, || spin(Duration::from_millis(200)))?;
+        counter.disable()?;
+        let value = counter.read()?;
+        drop(counter);
+
+        let samples = samples(&mut session)?;
+        ensure!(
+            value.value >= 100 * MS,
+            "200 ms on CPU {cpu} count as {value:?}"
+        );
+        ensure!(
+            0 < value.running && value.running <= value.enabled,
+            "{value:?}"
+        );
+        let mine = samples.iter().filter(|sample| sample.tid == tid()).count();
+        note(format_args!(
+            "CPU {cpu}: {} samples, {mine} of them of this thread",
+            samples.len()
+        ));
+        ensure!(
+            mine > 0,
+            "none of {} samples is of the thread that ran on CPU {cpu}",
+            samples.len()
+        );
+        for sample in &samples {
+            let mode = sample.header.misc & MISC_CPUMODE_MASK;
+            ensure!(
+                sample.id == u64::from(id) && sample.cpu == cpu && sample.period == period,
+                "counter {id} on CPU {cpu} with a period of {period} ns gave {sample:?}"
+            );
+            ensure!(
+                mode == MISC_KERNEL || mode == MISC_USER,
+                "neither kernel nor user: {sample:?}"
+            );
+            ensure!(sample.ip != 0, "no instruction pointer: {sample:?}");
+            ensure!(
+                sample.tid != tid() || sample.pid == std::process::id(),
+                "this thread is of process {}: {sample:?}",
+                std::process::id()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Counters of the same event on one channel are told apart by their numbers.
+fn several_counters(_: &mut ()) -> Verdict {
+    let mut session = session()?;
+    let cpus = libweir::cpu::online()?;
+    let mut ids: Vec<(u32, u32, u64)> = Vec::new();
+    let mut counters = Vec::new();
+    for period in [MS, 3 * MS] {
+        for cpu in &cpus {
+            let counter = session.channel().counter_create(&CounterOptions {
+                cpu: *cpu,
+                sampling: Sampling::Period(period),
+                ..Default::default()
+            })?;
+            counter.enable()?;
+            ensure!(
+                !ids.iter().any(|(id, ..)| *id == counter.id()),
+                "number {} twice",
+                counter.id()
+            );
+            ids.push((counter.id(), *cpu, period));
+            counters.push(counter);
+        }
+    }
+    for cpu in &cpus {
+        on_cpu(*cpu, || spin(Duration::from_millis(60)))?;
+    }
+    for counter in counters {
+        counter.disable()?;
+        counter.release()?;
+    }
+    let samples = samples(&mut session)?;
+    for sample in &samples {
+        let known = (sample.id as u32, sample.cpu, sample.period);
+        ensure!(
+            ids.contains(&known),
+            "none of {ids:?} has written {sample:?}"
+        );
+    }
+    for (id, ..) in ids {
+        let count = samples
+            .iter()
+            .filter(|sample| sample.id == u64::from(id))
+            .count();
+        ensure!(count > 0, "counter {id} has written nothing");
+    }
+    Ok(())
+}
+
+/// A counter that was disabled counts and writes no more, until it is enabled again.
+fn disable(_: &mut ()) -> Verdict {
+    let mut session = session()?;
+    let cpu = libweir::cpu::online()?[0];
+    // The number is enough, so that the session can be read in between.
+    let id = create(&session, Event::CPU_CLOCK, cpu, MS)?;
+    let mut last = 0;
+    for _ in 0..3 {
+        counter_control(session.channel(), COUNTER_ENABLE, id)?;
+        on_cpu(cpu, || spin(Duration::from_millis(30)))?;
+        counter_control(session.channel(), COUNTER_DISABLE, id)?;
+        let value = read(&session, id)?;
+        ensure!(value.value > last, "nothing was counted: {value:?}");
+        last = value.value;
+        ensure!(!samples(&mut session)?.is_empty(), "nothing was sampled");
+
+        on_cpu(cpu, || spin(Duration::from_millis(30)))?;
+        let later = read(&session, id)?;
+        ensure!(
+            later == value,
+            "a disabled counter went from {value:?} to {later:?}"
+        );
+        let samples = samples(&mut session)?;
+        ensure!(samples.is_empty(), "a disabled counter wrote {samples:?}");
+    }
+    Ok(())
+}
+
+/// A counter that was released is gone.
+fn release(_: &mut ()) -> Verdict {
+    let mut session = session()?;
+    let cpu = libweir::cpu::online()?[0];
+    let id = create(&session, Event::CPU_CLOCK, cpu, MS)?;
+    counter_control(session.channel(), COUNTER_ENABLE, id)?;
+    on_cpu(cpu, || spin(Duration::from_millis(30)))?;
+    counter_control(session.channel(), COUNTER_RELEASE, id)?;
+    ensure!(
+        !samples(&mut session)?.is_empty(),
+        "nothing was sampled before"
+    );
+    on_cpu(cpu, || spin(Duration::from_millis(30)))?;
+    let samples = samples(&mut session)?;
+    ensure!(samples.is_empty(), "a released counter wrote {samples:?}");
+
+    for opcode in [COUNTER_ENABLE, COUNTER_DISABLE, COUNTER_RELEASE] {
+        let result = counter_control(session.channel(), opcode, id);
+        ensure!(
+            result == Err(Errno::NOENT),
+            "operation {opcode:#x} on it gave {result:?}"
+        );
+    }
+    let errno = read(&session, id)
+        .err()
+        .and_then(|error| error.downcast::<Errno>().ok());
+    ensure!(errno == Some(Errno::NOENT), "reading it gave {errno:?}");
+    Ok(())
+}
+
+/// Closing a channel releases counters that are enabled.
+fn close_while_enabled(_: &mut ()) -> Verdict {
+    for _ in 0..20 {
+        let session = session()?;
+        for cpu in libweir::cpu::online()? {
+            let id = create(&session, Event::CPU_CLOCK, cpu, MS / 5)?;
+            counter_control(session.channel(), COUNTER_ENABLE, id)?;
+        }
+        spin(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// A counter without a period counts exactly and writes nothing.
+fn counts_without_samples(_: &mut ()) -> Verdict {
+    let mut session = session()?;
+    let cpu = libweir::cpu::online()?[0];
+    let switches = create(&session, CONTEXT_SWITCHES, cpu, 0)?;
+    let faults = create(&session, PAGE_FAULTS, cpu, 0)?;
+    for id in [switches, faults] {
+        counter_control(session.channel(), COUNTER_ENABLE, id)?;
+    }
+    let (sleeps, pages) = (20, 100);
+    on_cpu(cpu, || {
+        for _ in 0..sleeps {
+            sleep(Duration::from_millis(1));
+        }
+        // Memory that nobody has touched faults at every page.
+        let page = rustix::param::page_size();
+        let memory = Guarded::new(pages);
+        memory.map(|mut memory| {
+            for at in memory.bytes().iter_mut().step_by(page) {
+                *at = 1;
+            }
+        })
+    })??;
+    for (id, least) in [(switches, sleeps), (faults, pages as u64)] {
+        counter_control(session.channel(), COUNTER_DISABLE, id)?;
+        let value = read(&session, id)?;
+        ensure!(
+            value.value >= least,
+            "at least {least} events count as {value:?}"
+        );
+        ensure!(
+            0 < value.running && value.running <= value.enabled,
+            "{value:?}"
+        );
+    }
+    let samples = samples(&mut session)?;
+    ensure!(
+        samples.is_empty(),
+        "counters without a period wrote {samples:?}"
+    );
+    Ok(())
+}
+
+/// A frequency makes about so many samples a second; the kernel looks for the period that does.
+fn frequency(_: &mut ()) -> Verdict {
+    let mut session = session()?;
+    let cpu = libweir::cpu::online()?[0];
+    let counter = session.channel().counter_create(&CounterOptions {
+        cpu,
+        sampling: Sampling::Frequency(500),
+        ..Default::default()
+    })?;
+    counter.enable()?;
+    on_cpu(cpu, || spin(Duration::from_millis(300)))?;
+    counter.release()?;
+    let samples = samples(&mut session)?;
+    note(format_args!(
+        "{} samples in 300 ms at 500 Hz",
+        samples.len()
+    ));
+    ensure!(!samples.is_empty(), "nothing was sampled");
+    ensure!(
+        samples.iter().all(|sample| sample.period > 0),
+        "a period of nothing: {samples:?}"
+    );
+    Ok(())
+}
+
+/// Where the kernel is left out, no sample is of it.
+fn exclude_kernel(_: &mut ()) -> Verdict {
+    let mut session = session()?;
+    let cpu = libweir::cpu::online()?[0];
+    let counter = session.channel().counter_create(&CounterOptions {
+        cpu,
+        event: PAGE_FAULTS,
+        sampling: Sampling::Period(1),
+        exclude_kernel: true,
+        ..Default::default()
+    })?;
+    counter.enable()?;
+    let touched = on_cpu(cpu, || {
+        Guarded::new(50).map(|mut memory| memory.bytes().fill(1))
+    })?;
+    counter.release()?;
+    touched?;
+    let samples = samples(&mut session)?;
+    ensure!(
+        !samples.is_empty(),
+        "50 faults of user space gave no sample"
+    );
+    for sample in &samples {
+        ensure!(
+            sample.header.misc & MISC_CPUMODE_MASK == MISC_USER,
+            "the kernel was left out: {sample:?}"
+        );
+    }
+    Ok(())
+}
+
+fn request(event: Event, cpu: u32, sample_period: u64) -> CounterReq {
+    CounterOptions {
+        event,
+        cpu,
+        sampling: Sampling::Period(sample_period),
+        ..Default::default()
+    }
+    .request()
+}
+
+fn create(session: &Session, event: Event, cpu: u32, sample_period: u64) -> Result<u32> {
+    let mut req = request(event, cpu, sample_period);
+    counter_create(session.channel(), &mut req).with_context(|| format!("creating {req:?}"))?;
+    Ok(req.id)
+}
+
+fn read(session: &Session, id: u32) -> Result<CounterValue> {
+    let mut value = CounterValue {
+        size: size_of::<CounterValue>() as u32,
+        id,
+        ..Default::default()
+    };
+    counter_read(session.channel(), &mut value)?;
+    Ok(value)
+}
+
+fn main() -> ExitCode {
+    ktap::main(
+        setup,
+        &[
+            ("samples_of_each_cpu", samples_of_each_cpu),
+            ("several_counters", several_counters),
+            ("disable", disable),
+            ("release", release),
+            ("close_while_enabled", close_while_enabled),
+            ("counts_without_samples", counts_without_samples),
+            ("frequency", frequency),
+            ("exclude_kernel", exclude_kernel),
+        ],
+    )
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the test programs of weir share.
+//!
+//! Each program under `src/bin` prints KTAP and exits as kernel self-tests do: 0 when it passed, 1 when
+//! something failed, 4 when it could not run here. They need no harness: load the module and start
+//! them as root.
+
+pub mod child;
+pub mod dump;
+pub mod ktap;
+pub mod ledger;
+pub mod payload;
+pub mod requests;
+pub mod session;
+pub mod syscall;
+pub mod tasks;
+pub mod torture;
+pub mod verifier;

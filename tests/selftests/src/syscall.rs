@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! System calls that no library makes safe: ioctls with bad arguments, memory that ends where it is told
+//! to, and `perf_event_open()` for comparison. The only file of these programs with `unsafe`.
+
+use nix::libc;
+use rustix::{
+    fd::{
+        AsFd,
+        AsRawFd,
+        FromRawFd,
+        OwnedFd,
+        RawFd, //
+    },
+    io::Errno,
+    ioctl::{
+        Ioctl,
+        IoctlOutput,
+        Opcode, //
+    },
+    mm::{
+        MapFlags,
+        MprotectFlags,
+        ProtFlags, //
+    },
+};
+use std::{
+    ffi::c_void,
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
+};
+
+/// What an ioctl is given as its pointer.
+#[derive(Debug)]
+pub enum Argument<'a> {
+    /// The null pointer, behind which nothing is ever mapped.
+    Null,
+    /// An address in the kernel's half, where user space has nothing.
+    Kernel,
+    /// Bytes. The kernel writes to them and not beyond.
+    Bytes(&'a mut [u8]),
+    /// The place so many bytes into memory that ends in a guard.
+    Guarded(&'a mut Guarded, usize),
+}
+
+/// One call with an address that the kernel may write to as far as the opcode's driver wants.
+struct Call {
+    opcode: Opcode,
+    address: *mut c_void,
+}
+
+// SAFETY: `ioctl` below, which alone makes one, has seen to it that what the kernel writes is memory
+// that the caller lent exclusively, or that no memory is there at all. Any bytes are valid in it.
+unsafe impl Ioctl for Call {
+    type Output = ();
+
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        self.opcode
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        self.address
+    }
+
+    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut c_void) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// Makes an ioctl whose argument begins with its own size, as all of weir and of the torture module do,
+/// or one that no driver knows.
+///
+/// # Errors
+///
+/// The kernel's; `EFAULT` without a call where `argument` is [`Argument::Bytes`] and shorter than what
+/// the opcode encodes or than the size in its first word.
+pub fn ioctl<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: Argument<'_>) -> Result<(), Errno> {
+    let address = match argument {
+        Argument::Null => null_mut(),
+        // The last page but one of the address space: not canonical for user space anywhere.
+        Argument::Kernel => (usize::MAX - 8191) as *mut c_void,
+        Argument::Bytes(bytes) => {
+            let encoded = (opcode >> 16) as usize & 0x3fff;
+            let size = match bytes.first_chunk::<4>() {
+                Some(word) => u32::from_ne_bytes(*word) as usize,
+                None => 0,
+            };
+            if encoded.max(size) > bytes.len() {
+                return Err(Errno::FAULT);
+            }
+            bytes.as_mut_ptr().cast()
+        }
+        Argument::Guarded(memory, offset) => memory.address(offset),
+    };
+    // SAFETY: Behind null and kernel addresses is nothing of ours. Bytes are as long as drivers that
+    // go by the opcode or by the size in the first word write. Guarded memory is lent exclusively, and
+    // the kernel, which copies upwards, meets the guard before it meets anything else.
+    unsafe { rustix::ioctl::ioctl(fd, Call { opcode, address }) }
+}
+
+/// Bytes that cannot be accessed behind guarded memory: more than any ioctl of these tests says that its
+/// argument has.
+const GUARD: usize = 1 << 20;
+
+/// Memory with nothing accessible behind its end.
+#[derive(Debug)]
+pub struct Guarded {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Guarded {
+    /// Maps so many pages of the system, filled with zeros.
+    ///
+    /// # Errors
+    ///
+    /// Those of `mmap()` and `mprotect()`.
+    pub fn new(pages: usize) -> Result<Self, Errno> {
+        let len = pages * rustix::param::page_size();
+        // SAFETY: A new mapping at an address that the kernel chooses touches no other memory.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                null_mut(),
+                len + GUARD,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE,
+            )?
+        };
+        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
+        let memory = Guarded { start, len };
+        // SAFETY: The range is the beginning of the mapping made above.
+        unsafe {
+            rustix::mm::mprotect(
+                start.as_ptr().cast(),
+                len,
+                MprotectFlags::READ | MprotectFlags::WRITE,
+            )?;
+        }
+        Ok(memory)
+    }
+
+    /// The accessible bytes.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: `len` bytes from `start` on are mapped readable and writable as long as `self`
+        // lives, and are borrowed with it. They were zero or hold what was written.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    fn address(&mut self, offset: usize) -> *mut c_void {
+        assert!(offset <= self.len, "beyond the guarded memory");
+        // SAFETY: The result is within the mapping or at its guard.
+        unsafe { self.start.as_ptr().add(offset).cast() }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: The mapping was made by `new`, and no borrow of it outlives `self`.
+        let result = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len + GUARD) };
+        debug_assert!(result.is_ok());
+    }
+}
+
+/// Reads `len` bytes into memory of which only the first `accessible` can be written to.
+///
+/// # Errors
+///
+/// The outer one where there is no such memory; the inner one is what `read()` gives.
+pub fn read_into_guard<Fd: AsFd>(
+    fd: Fd,
+    len: usize,
+    accessible: usize,
+) -> Result<Result<usize, Errno>, Errno> {
+    let pages = accessible.div_ceil(rustix::param::page_size()).max(1);
+    let mut memory = Guarded::new(pages)?;
+    let offset = memory.len - accessible;
+    assert!(len <= GUARD, "more than the guard has");
+    // SAFETY: All that the kernel may write to, from there to `len` bytes on, is the mapping, which
+    // nobody else uses, and the guard, to which it cannot write.
+    let read = unsafe { libc::read(fd.as_fd().as_raw_fd(), memory.address(offset), len) };
+    Ok(usize::try_from(read).map_err(|_| last_error()))
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// The part of `struct perf_event_attr` that weir's requests can say, as its first version had it, with
+/// `config2` behind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PerfAttr {
+    /// `PERF_TYPE_*` or the number of a PMU.
+    pub type_: u32,
+    /// Bytes of this structure.
+    pub size: u32,
+    /// What to count.
+    pub config: u64,
+    /// A period, or a frequency where the flag says so.
+    pub sample_period: u64,
+    /// `PERF_SAMPLE_*`.
+    pub sample_type: u64,
+    /// `PERF_FORMAT_*`.
+    pub read_format: u64,
+    /// The bits `disabled`, `inherit` and so on.
+    pub flags: u64,
+    /// Events until a wake-up.
+    pub wakeup: u32,
+    /// Type of a breakpoint.
+    pub bp_type: u32,
+    /// More of `config`.
+    pub config1: u64,
+    /// More of it.
+    pub config2: u64,
+}
+
+/// Opens a counter of every task on one CPU, as weir's are.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn perf_event_open(attr: &PerfAttr, cpu: i32) -> Result<OwnedFd, Errno> {
+    const CLOEXEC: libc::c_ulong = 8;
+    let attr = PerfAttr {
+        size: size_of::<PerfAttr>() as u32,
+        ..*attr
+    };
+    // SAFETY: The kernel reads `size` bytes of `attr`, which is so long, and writes to that field at
+    // most, in a copy of ours.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            -1 as libc::pid_t,
+            cpu,
+            -1 as RawFd,
+            CLOEXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(last_error());
+    }
+    // SAFETY: The call has just given this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn guarded_memory_ends_where_it_says() {
+        let mut memory = Guarded::new(1).unwrap();
+        let len = rustix::param::page_size();
+        assert_eq!(memory.bytes().len(), len);
+        memory.bytes()[len - 1] = 7;
+        assert_eq!(memory.bytes()[len - 1], 7);
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        rustix::io::write(&write, b"abc").unwrap();
+        assert_eq!(read_into_guard(&read, 2, 0), Ok(Err(Errno::FAULT)));
+        assert_eq!(read_into_guard(&read, 2, 2), Ok(Ok(2)));
+    }
+
+    #[test]
+    fn bytes_too_short_never_reach_the_kernel() {
+        let null = File::open("/dev/null").unwrap();
+        let opcode = rustix::ioctl::opcode::read_write::<[u8; 16]>(0xBB, 0);
+        assert_eq!(
+            ioctl(&null, opcode, Argument::Bytes(&mut [0; 15])),
+            Err(Errno::FAULT)
+        );
+        let mut bytes = [0; 16];
+        bytes[0] = 17;
+        assert_eq!(
+            ioctl(&null, opcode, Argument::Bytes(&mut bytes)),
+            Err(Errno::FAULT)
+        );
+        bytes[0] = 16;
+        assert_eq!(
+            ioctl(&null, opcode, Argument::Bytes(&mut bytes)),
+            Err(Errno::NOTTY)
+        );
+        assert_eq!(ioctl(&null, opcode, Argument::Null), Err(Errno::NOTTY));
+    }
+
+    #[test]
+    fn a_wrong_attribute_has_an_error_number() {
+        let attr = PerfAttr {
+            type_: 0xffff_fff0,
+            ..Default::default()
+        };
+        assert!(perf_event_open(&attr, 0).is_err());
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The machine in QEMU.
+
+use std::fs::{
+    self,
+    OpenOptions, //
+};
+use std::os::fd::{
+    AsRawFd,
+    OwnedFd, //
+};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use anyhow::{
+    Context,
+    Result, //
+};
+use weir_vm::initramfs::Initramfs;
+
+use crate::args;
+use crate::guest_files::{
+    find_program,
+    PORT, //
+};
+use crate::machine::{
+    inherited_path,
+    initramfs_file,
+    Launch, //
+};
+
+const MEMORY: &str = "1G";
+
+/// The older `pc` has loops in its ACPI tables that an emulated debug kernel takes half a minute
+/// for, and then gives up on. Nothing that is off here is of use to a test, but to be probed.
+const MACHINE: &str = "q35,i8042=off,sata=off,smbus=off,usb=off,vmport=off";
+
+/// How to start it.
+///
+/// # Errors
+///
+/// Where QEMU is not there.
+pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool) -> Result<Launch> {
+    let program = find_program(&machine.qemu).with_context(|| {
+        format!(
+            "there is no {}; install the package qemu-system-x86",
+            machine.qemu.display()
+        )
+    })?;
+    let initrd = initramfs_file(initramfs)?;
+    let accelerator = accelerator(machine.accel.as_deref());
+    let mut arguments = Vec::new();
+    let mut option = |name: &str, value: &str| {
+        arguments.push(name.into());
+        if !value.is_empty() {
+            arguments.push(value.into());
+        }
+    };
+    option("-no-user-config", "");
+    option("-nodefaults", "");
+    option("-no-reboot", "");
+    option("-display", "none");
+    option("-machine", MACHINE);
+    option("-accel", &accelerator);
+    option("-cpu", "max");
+    option("-smp", &machine.smp.to_string());
+    option("-m", machine.memory.as_deref().unwrap_or(MEMORY));
+    let image = machine
+        .image
+        .to_str()
+        .context("the image's path is not UTF-8")?;
+    option("-kernel", image);
+    option("-initrd", &inherited_path(&initrd));
+    option("-append", &command_line(machine, interactive));
+    let mut inherited = vec![initrd];
+    let mut socket = |name: &str| -> Result<(UnixStream, String)> {
+        let (ours, theirs) = UnixStream::pair().context("cannot make a socket")?;
+        let theirs = OwnedFd::from(theirs);
+        let device = format!("socket,id={name},fd={}", theirs.as_raw_fd());
+        inherited.push(theirs);
+        Ok((ours, device))
+    };
+    let (report, device) = socket("report")?;
+    option("-device", "virtio-serial-pci");
+    option("-chardev", &device);
+    option(
+        "-device",
+        &format!("virtserialport,chardev=report,name={PORT}"),
+    );
+    let (monitor, device) = socket("monitor")?;
+    option("-chardev", &device);
+    option("-mon", "chardev=monitor,mode=control");
+    let console = if interactive {
+        // Ctrl-C is for the guest.
+        option("-chardev", "stdio,id=console,signal=off");
+        None
+    } else {
+        let (console, device) = socket("console")?;
+        option("-chardev", &device);
+        Some(console)
+    };
+    option("-serial", "chardev:console");
+    Ok(Launch {
+        program,
+        arguments,
+        inherited,
+        report: Box::new(report),
+        console,
+        monitor: Some(monitor),
+        gone: Arc::new(AtomicBool::new(false)),
+        scratch: None,
+    })
+}
+
+fn command_line(machine: &args::Machine, interactive: bool) -> String {
+    let mut words = vec![
+        "console=ttyS0",
+        // There is one; to look for the others takes long.
+        "8250.nr_uarts=1",
+        "rdinit=/init",
+        "panic=-1",
+        "oops=panic",
+        "panic_on_warn=1",
+        // Whatever the others do may be why.
+        "panic_sys_info=all_bt",
+    ];
+    // Without interrupts of its own making, the host can have a hung guest say where it hangs.
+    words.push(match machine.nmi {
+        None => "unknown_nmi_panic",
+        Some(_) => "apic_extnmi=all",
+    });
+    if interactive {
+        words.push("quiet");
+    }
+    words.extend(machine.append.iter().map(String::as_str));
+    words.join(" ")
+}
+
+/// What to give to `-accel`.
+fn accelerator(chosen: Option<&str>) -> String {
+    match chosen {
+        Some("tcg") => "tcg,thread=multi".into(),
+        Some(other) => other.into(),
+        None if kvm_works() => "kvm".into(),
+        None => "tcg,thread=multi".into(),
+    }
+}
+
+/// Whether KVM can run an ordinary guest. The device may be there on a processor that has neither
+/// vmx nor svm (a hypervisor may offer a KVM of another kind), and then it hangs one.
+fn kvm_works() -> bool {
+    let has_flag = fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| has_virtualisation(&text));
+    has_flag
+        && OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/kvm")
+            .is_ok()
+}
+
+fn has_virtualisation(cpuinfo: &str) -> bool {
+    cpuinfo
+        .lines()
+        .filter(|line| line.starts_with("flags"))
+        .flat_map(str::split_whitespace)
+        .any(|flag| flag == "vmx" || flag == "svm")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtualisation_is_a_flag_of_the_processor() {
+        assert!(has_virtualisation(
+            "model name\t: x\nflags\t\t: fpu vmx sse\n"
+        ));
+        assert!(has_virtualisation("flags\t\t: fpu svm\n"));
+        assert!(!has_virtualisation("flags\t\t: fpu hypervisor svm_lock\n"));
+        // These are listed where the processor has them, whether or not they can be used.
+        assert!(!has_virtualisation("vmx flags\t: vnmi preemption_timer\n"));
+    }
+
+    #[test]
+    fn tcg_runs_processors_in_parallel() {
+        assert_eq!(accelerator(Some("tcg")), "tcg,thread=multi");
+        assert_eq!(accelerator(Some("tcg,thread=single")), "tcg,thread=single");
+        assert_eq!(accelerator(Some("kvm")), "kvm");
+    }
+}
