@@ -45,7 +45,22 @@ cargo_test() {
 	rm -f "$log"
 }
 
+# ktap TITLE COMMAND...: runs a test that prints KTAP and counts its results.
+ktap() {
+	local title="$1" log
+	shift
+	log=$(mktemp)
+	say "$title"
+	"$@" >"$log" 2>&1 </dev/null || grep -q '^not ok' "$log" || printf 'not ok: no result\n' >>"$log"
+	# shellcheck disable=SC2046
+	add $(awk '/^ok/ { if (/# SKIP/) skipped++; else passed++ } /^not ok/ { failed++ }
+		END { print passed + 0, failed + 0, skipped + 0 }' "$log")
+	! grep -q '^not ok' "$log" || cat "$log" >&2
+	rm -f "$log"
+}
+
 stage_host() {
+	ktap "the cache" "$top/tests/scripts/cache.sh"
 	cargo_test "host tests" cargo test --locked --workspace
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET_DIR-loom" \
 		cargo_test "model checks" cargo test --locked -p weir-engine --test model

@@ -58,7 +58,7 @@ struct Arguments {
 }
 
 /// Most objects of a call, for one dump after the other.
-const LENGTHS: [u64; 4] = [1, 2, 13, 0];
+const LENGTHS: [u64; 3] = [1, 7, 0];
 
 struct Context {
     threads: Threads,
@@ -106,13 +106,14 @@ fn dump_all_the_time(context: &Context) -> Verdict {
     let mut session = Session::open(&options, 64)?;
     let begin = Instant::now();
     let (mut dumps, mut most) = (0, 0);
+    let mut before = tasks::all()?;
     // A call each for few tasks gives others the most time to come and go in between. Every length has
     // its turn, however slow the machine is.
     for len in LENGTHS.into_iter().cycle() {
-        let before = tasks::all()?;
         let (dumped, _) = dump(&mut session, len, 0)?;
         let after = tasks::all()?;
         compare(&dumped, &before, &after)?;
+        before = after;
         let standing = context.threads.tids().iter().copied();
         for tid in standing.chain(context.processes.iter().map(Standing::pid)) {
             let count = dumped.iter().filter(|task| task.fork.tid == tid).count();
@@ -163,7 +164,7 @@ fn processes(context: &mut Context) -> Verdict {
 
 fn setup(arguments: &Arguments) -> Result<Context> {
     Ok(Context {
-        threads: Threads::start(40)?,
+        threads: Threads::start(20)?,
         processes: (0..4)
             .map(|_| Standing::start(child::command(STANDING)?))
             .collect::<Result<_>>()?,
