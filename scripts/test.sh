@@ -68,11 +68,17 @@ stage_host() {
 
 # stage_vm KERNEL: boots it with the modules and the test programs.
 stage_vm() {
+	local reload='--module /weir/weir.ko --torture /weir/weir_torture.ko'
 	local kernel="$1" suites status=0 programs=() program arguments
 	vm_setup "$kernel" || return 2
 	for program in "${selftests[@]}"; do
-		case "$program" in
-		module_reload) arguments='--module /weir/weir.ko --torture /weir/weir_torture.ko' ;;
+		# User-mode Linux is the loop while editing; the others have the time.
+		case "$kernel $program" in
+		um\ channel_torture) arguments='--seconds 0.1' ;;
+		um\ channel_nested) arguments='--patience 1' ;;
+		um\ inject_fork_storm) arguments='--seconds 0.3' ;;
+		um\ module_reload) arguments="$reload --times 10" ;;
+		*\ module_reload) arguments="$reload" ;;
 		*) arguments='' ;;
 		esac
 		programs+=(--program "$program=$vm_bin/$program $arguments")

@@ -62,7 +62,7 @@ static int torture_request_check(struct weir_torture_start *request)
 		if (*interval < TORTURE_INTERVAL_MIN)
 			return -EINVAL;
 	}
-	return torture_cpus_resolve(request);
+	return 0;
 }
 
 /* Copy a structure that begins with its size. Returns that size or an error. */
@@ -86,6 +86,21 @@ static void torture_put(struct weir_channel *channel)
 		weir_channel_put(channel);
 }
 
+static long torture_stop(struct torture_file *file)
+{
+	struct weir_channel *channel = NULL;
+	long error = -EBADFD;
+
+	mutex_lock(&torture_lock);
+	if (file->run) {
+		channel = torture_run_stop(file->run);
+		error = 0;
+	}
+	mutex_unlock(&torture_lock);
+	torture_put(channel);
+	return error;
+}
+
 static long torture_start(struct torture_file *file, void __user *argument)
 {
 	struct torture_run *run, *old = NULL;
@@ -100,16 +115,16 @@ static long torture_start(struct torture_file *file, void __user *argument)
 	error = torture_request_check(&request);
 	if (error)
 		return error;
-	/* Before anything runs, so that no failure has to stop it. */
-	if (copy_to_user(argument, &request, sizeof(request)))
-		return -EFAULT;
 	channel = weir_channel_get(request.channel);
 	if (IS_ERR(channel))
 		return PTR_ERR(channel);
 
 	cpus_read_lock();
 	mutex_lock(&torture_lock);
-	if (file->run && file->run->channel)
+	error = torture_cpus_resolve(&request);
+	if (error)
+		run = ERR_PTR(error);
+	else if (file->run && file->run->channel)
 		run = ERR_PTR(-EBUSY);
 	else
 		run = torture_run_start(&request, channel);
@@ -126,22 +141,11 @@ static long torture_start(struct torture_file *file, void __user *argument)
 		weir_channel_put(channel);
 		return PTR_ERR(run);
 	}
-	return 0;
-}
-
-static long torture_stop(struct torture_file *file)
-{
-	struct weir_channel *channel = NULL;
-	long error = -EBADFD;
-
-	mutex_lock(&torture_lock);
-	if (file->run) {
-		channel = torture_run_stop(file->run);
-		error = 0;
+	if (copy_to_user(argument, &request, sizeof(request))) {
+		torture_stop(file);
+		return -EFAULT;
 	}
-	mutex_unlock(&torture_lock);
-	torture_put(channel);
-	return error;
+	return 0;
 }
 
 static void torture_status_fill(struct weir_torture_status *status, struct torture_writer *w)

@@ -22,6 +22,7 @@
  * torture_cpus_resolve() - Make the CPUs of a request those that the run will have.
  * @request: No CPU in it stands for all that are online.
  *
+ * Context: Under cpus_read_lock(), so that they stay what they are.
  * Return: 0, -EINVAL (one is not online).
  */
 int torture_cpus_resolve(struct weir_torture_start *request)
@@ -208,9 +209,6 @@ static int torture_run_prepare(struct torture_run *run)
 	int error;
 
 	for_each_cpu(cpu, run->cpus) {
-		/* It may have gone since the request was looked at. */
-		if (!cpu_online(cpu))
-			return -EINVAL;
 		for (source = 0; source < WEIR_TORTURE_SOURCES; source++) {
 			if (!(run->request.sources & BIT(source)))
 				continue;
@@ -256,11 +254,10 @@ static int torture_run_go(struct torture_run *run)
 
 /**
  * torture_run_start() - Start the writers of a request.
- * @request: A valid one, its defaults filled in.
+ * @request: A valid one, its defaults filled in and its CPUs resolved.
  * @channel: Where to write; the reference is the run's only where this succeeds.
  *
- * Return: The run, or an error pointer: -EINVAL (a CPU is not online), -EBUSY, -EOPNOTSUPP (NMI),
- * -ENOMEM.
+ * Return: The run, or an error pointer: -EBUSY and -EOPNOTSUPP (NMI), -ENOMEM.
  */
 struct torture_run *torture_run_start(const struct weir_torture_start *request,
 				      struct weir_channel *channel)

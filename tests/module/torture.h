@@ -98,7 +98,7 @@ void torture_timer_start(void *data);
 void torture_write(struct torture_writer *w);
 void torture_writer_finish(struct torture_writer *w);
 
-/* run.c: all but torture_cpus_resolve() under torture_lock, start also under cpus_read_lock(). */
+/* run.c: under torture_lock; what comes before a start under cpus_read_lock(), too. */
 int torture_cpus_resolve(struct weir_torture_start *request);
 struct torture_run *torture_run_start(const struct weir_torture_start *request,
 				      struct weir_channel *channel);
