@@ -60,13 +60,13 @@ unsafe extern "C" fn weir_channel_write(
 ) -> c_int {
     // SAFETY: By the safety requirements; the caller's reference keeps it.
     let channel = unsafe { &*channel.cast::<Channel>() };
-    let data = if len == 0 {
-        &[]
-    } else {
-        // SAFETY: By the safety requirements.
-        unsafe { core::slice::from_raw_parts(data.cast::<u8>(), len) }
+    let bytes = || match len {
+        0 => &[],
+        // SAFETY: By the safety requirements; there is room for it in a page, so it is not too long
+        // for a slice.
+        _ => unsafe { core::slice::from_raw_parts(data.cast::<u8>(), len) },
     };
-    match channel.write_raw(data) {
+    match channel.write_raw(len, bytes) {
         Ok(()) => 0,
         Err(cause) => errno(cause).to_errno(),
     }

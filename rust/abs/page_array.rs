@@ -2,7 +2,10 @@
 
 //! The memory of a channel's pages.
 
-use super::bindings;
+use super::{
+    bindings,
+    clock::cond_resched, //
+};
 use core::ptr::NonNull;
 use kernel::{
     alloc::{
@@ -34,17 +37,15 @@ unsafe impl Send for PageArray {}
 // SAFETY: Shared access only reads the addresses.
 unsafe impl Sync for PageArray {}
 
-/// How a page is allocated. The size is the user's: what cannot be had is an error, not a warning.
-const ALLOCATION: u32 = kernel::bindings::GFP_KERNEL_ACCOUNT
-    | kernel::bindings::__GFP_ZERO
-    | kernel::bindings::__GFP_NOWARN;
+/// Pages between two chances for others to run.
+const BATCH: usize = 256;
 
 impl PageArray {
     /// Allocates `count` pages. Sleeps.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM`, and `EINTR` on a signal.
     fn new(count: usize, order: u32) -> Result<Self> {
         // INVARIANT: Nothing is owned yet.
         let mut array = Self {
@@ -52,9 +53,15 @@ impl PageArray {
             addresses: KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?,
             order,
         };
-        for _ in 0..count {
+        for allocated in 0..count {
+            if allocated % BATCH == 0 {
+                if kernel::current!().signal_pending() {
+                    return Err(EINTR);
+                }
+                cond_resched();
+            }
             // SAFETY: The callers may sleep.
-            let page = unsafe { kernel::bindings::alloc_pages(ALLOCATION, order) };
+            let page = unsafe { bindings::weir_helper_alloc_pages(order) };
             let page = NonNull::new(page).ok_or(ENOMEM)?;
             // SAFETY: The page was just allocated, from memory that is mapped always.
             let address = unsafe { bindings::weir_helper_page_address(page.as_ptr()) };
@@ -73,7 +80,7 @@ impl PageArray {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// As [`PageArray::new`].
     pub(crate) fn allocate(count: usize, page_size: usize) -> Result<MappedPages<Self>> {
         let order = (page_size / PAGE_SIZE).trailing_zeros();
         let array = Self::new(count, order)?;

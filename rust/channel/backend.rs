@@ -38,7 +38,7 @@ impl KernelBackend {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM`, and `EINTR` on a signal.
     pub(super) fn new(options: &Options) -> Result<Self> {
         Ok(Self {
             cpus: fill(cpus::count(), |cpu| CpuState::new(cpu as u32))?,

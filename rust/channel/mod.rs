@@ -71,7 +71,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM`, and `EINTR` on a signal.
     pub(crate) fn new(options: Options) -> Result<Arc<Self>> {
         let backend = KernelBackend::new(&options)?;
         let progress = ProgressTable::new(cpus::count())?;

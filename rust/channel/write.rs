@@ -61,15 +61,20 @@ impl Channel {
         }
     }
 
-    /// Writes `data` as one [`RECORD_RAW`].
+    /// Writes the `len` bytes that `data` returns as one [`RECORD_RAW`]. It is called only if there is
+    /// room for them.
     ///
     /// # Errors
     ///
     /// The cause for which it is lost.
-    pub(crate) fn write_raw(&self, data: &[u8]) -> Result<(), Cause> {
+    pub(crate) fn write_raw<'d>(
+        &self,
+        len: usize,
+        data: impl FnOnce() -> &'d [u8],
+    ) -> Result<(), Cause> {
         const PADDING: [u8; RECORD_ALIGN] = [0; RECORD_ALIGN];
         let pin = PinnedCpu::new();
-        let unpadded = size_of::<Raw>().saturating_add(data.len());
+        let unpadded = size_of::<Raw>().saturating_add(len);
         let room = self.reserve(&pin, unpadded, Class::Live)?;
         let padding = unpadded.wrapping_neg() % RECORD_ALIGN;
         let head = Raw {
@@ -79,12 +84,12 @@ impl Channel {
                 // It fits a page, or there would be no room.
                 size: unpadded.wrapping_add(padding) as u16,
             },
-            len: data.len() as u32,
+            len: len as u32,
             reserved: 0,
             sample_id: self.sample_id(&pin, room.time()),
         };
         room.write(0, head.as_bytes());
-        room.write(size_of::<Raw>(), data);
+        room.write(size_of::<Raw>(), data());
         room.write(unpadded, PADDING.get(..padding).unwrap_or(&[]));
         room.commit();
         Ok(())

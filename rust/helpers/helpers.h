@@ -29,6 +29,7 @@ void weir_helper_cpus_read_unlock(void);
 bool weir_helper_cpu_online(unsigned int cpu);
 
 /* page.c */
+struct page *weir_helper_alloc_pages(unsigned int order);
 void *weir_helper_page_address(struct page *page);
 void weir_helper_free_pages(struct page *page, unsigned int order);
 

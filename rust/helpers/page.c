@@ -5,6 +5,13 @@
 
 #include "helpers.h"
 
+/* The size is the user's: what cannot be had is an error, no warning, and nobody is killed for it. */
+struct page *weir_helper_alloc_pages(unsigned int order)
+{
+	return alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY |
+			   __GFP_COMP, order);
+}
+
 void *weir_helper_page_address(struct page *page)
 {
 	return page_address(page);

@@ -14,6 +14,7 @@ use libweir::{
 use nix::time::ClockId;
 use std::{
     collections::BTreeMap,
+    fmt,
     fs,
     io,
     ops::RangeInclusive,
@@ -21,7 +22,7 @@ use std::{
 };
 
 /// A thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Task {
     /// Its process.
     pub pid: u32,
@@ -33,6 +34,23 @@ pub struct Task {
     pub comm: Vec<u8>,
     /// When it started, in clock ticks since boot.
     pub start: u64,
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Task {
+            pid,
+            tid,
+            ppid,
+            comm,
+            start,
+        } = self;
+        let comm = String::from_utf8_lossy(comm);
+        write!(
+            f,
+            "task {tid} `{comm}` of process {pid}, child of {ppid}, started in tick {start}"
+        )
+    }
 }
 
 /// All threads that exist, by `tid`.
