@@ -13,6 +13,7 @@ use core::{
 };
 use kernel::{
     container_of,
+    error::to_result,
     ffi::c_void,
     fs::File,
     prelude::*,
@@ -113,10 +114,10 @@ impl WaitQueue {
                 nanoseconds,
             )
         };
-        match Error::from_errno(result as c_int) {
-            _ if result == 0 => Ok(Woken::Ready),
-            error if error == ETIME => Ok(Woken::Timeout),
-            error => Err(error),
+        match to_result(result as c_int) {
+            Ok(()) => Ok(Woken::Ready),
+            Err(error) if error == ETIME => Ok(Woken::Timeout),
+            Err(error) => Err(error),
         }
     }
 

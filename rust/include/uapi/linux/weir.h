@@ -6,11 +6,14 @@
  * pages of records out of it, poll() waits for them, and closing it ends it together with its
  * counters.
  *
- * Every structure that an ioctl takes begins with its own size in bytes, as the caller was
+ * very structure that an ioctl takes begins with its own size in bytes, as the caller was
  * compiled. A shorter one than the first version is refused with EINVAL. Of a longer one than
- * the kernel knows, the unknown bytes must be zero (E2BIG otherwise). Unknown flags are refused
- * with EINVAL. The kernel dispatches on the ioctl's type and number alone, so a structure may
- * grow without a new number.
+ * the kernel knows, the unknown bytes must be zero; if they are not, or if it is longer than a
+ * page, the answer is E2BIG. Unknown flags are refused with EINVAL, and so are unknown values;
+ * EOPNOTSUPP is for those that are named here and that this kernel lacks. The kernel dispatches
+ * on the ioctl's type and number alone, so a structure may grow without a new number.
+ *
+ * Before there is a channel, read() and the ioctls that need it give EBADFD, and poll() POLLERR.
  */
 #ifndef _UAPI_LINUX_WEIR_H
 #define _UAPI_LINUX_WEIR_H
