@@ -6,7 +6,7 @@
  * pages of records out of it, poll() waits for them, and closing it ends it together with its
  * counters.
  *
- * very structure that an ioctl takes begins with its own size in bytes, as the caller was
+ * Every structure that an ioctl takes begins with its own size in bytes, as the caller was
  * compiled. A shorter one than the first version is refused with EINVAL. Of a longer one than
  * the kernel knows, the unknown bytes must be zero; if they are not, or if it is longer than a
  * page, the answer is E2BIG. Unknown flags are refused with EINVAL, and so are unknown values;
