@@ -110,10 +110,21 @@ impl Evidence {
         }
     }
 
-    /// A finding of `weir-init`'s own, with the lines that show it.
-    pub fn add(&mut self, finding: Finding) {
+    /// What shows a complaint: goes with the one of this class that the step has made already, or
+    /// makes one of its own.
+    pub fn add(&mut self, step: Step, complaint: Complaint, lines: impl Iterator<Item = String>) {
         self.open = false;
-        self.findings.push(finding);
+        let same = |finding: &&mut Finding| {
+            finding.step == step && finding.complaint.class == complaint.class
+        };
+        match self.findings.iter_mut().find(same) {
+            Some(finding) => finding.excerpt.extend(lines),
+            None => self.findings.push(Finding {
+                step,
+                complaint,
+                excerpt: lines.collect(),
+            }),
+        }
     }
 
     /// Ends the excerpt of the last finding: what follows belongs to another step.
@@ -183,6 +194,21 @@ mod tests {
         let mut evidence = log(&["<12>BUG: says a test"]);
         evidence.console(Step::End, ["[    1.0] BUG: says a test"].into_iter());
         assert_eq!(evidence.findings(), []);
+    }
+
+    #[test]
+    fn what_shows_a_complaint_goes_with_it() {
+        let mut evidence = log(&["<6>kmemleak: 2 new suspected memory leaks (see there)"]);
+        let leaks = || Complaint {
+            class: "kmemleak",
+            line: "2 leaked objects".into(),
+        };
+        let lines = || ["unreferenced object".to_owned()].into_iter();
+        evidence.add(Step::Program(1), leaks(), lines());
+        assert_eq!(evidence.findings().len(), 1);
+        assert_eq!(evidence.findings()[0].excerpt[1], "unreferenced object");
+        evidence.add(Step::Leaks, leaks(), lines());
+        assert_eq!(evidence.findings().len(), 2);
     }
 
     #[test]

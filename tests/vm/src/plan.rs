@@ -115,7 +115,7 @@ impl Plan {
                 Some(program) => program.name.clone(),
                 None => format!("program {index}"),
             },
-            Step::Leaks => "kmemleak".into(),
+            Step::Leaks => "leaks".into(),
             Step::Unload => "unload".into(),
             Step::Collect(index) => match self.collect.get(index) {
                 Some(path) => format!("collect {path}"),

@@ -25,7 +25,7 @@ pub const EVENT_MAX: usize = 64 << 10;
 /// Most bytes that go with one event.
 pub const BODY_MAX: usize = 1 << 20;
 
-/// What `weir-init` says. Bytes that go with an event are named in brackets.
+/// What `weir-init` says. Bytes that go with an event are named in parentheses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -43,9 +43,9 @@ pub enum Event {
         /// Which.
         step: Step,
     },
-    /// The step under way wrote something [what]. For [`Step::Collect`]: the next part of the file.
+    /// The step under way wrote something (what). For [`Step::Collect`]: the next part of the file.
     Output,
-    /// The kernel logged something [lines, each with its `<priority>` in front, as syslog has it].
+    /// The kernel logged something (lines, each with its `<priority>` in front, as syslog has it).
     Log {
         /// Whether records were overwritten in the kernel's buffer before these could be read.
         gap: bool,

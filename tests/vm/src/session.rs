@@ -287,14 +287,12 @@ impl<'a> Session<'a> {
             }
             Step::Leaks => {
                 if let Outcome::Error(why) = outcome {
-                    self.evidence.add(Finding {
-                        step,
-                        complaint: Complaint {
-                            class: "kmemleak",
-                            line: why.clone(),
-                        },
-                        excerpt: self.output.iter().map(str::to_owned).collect(),
-                    });
+                    let complaint = Complaint {
+                        class: "kmemleak",
+                        line: why.clone(),
+                    };
+                    let lines = self.output.iter().map(str::to_owned);
+                    self.evidence.add(step, complaint, lines);
                 }
             }
             Step::Collect(_) => {
@@ -374,9 +372,14 @@ impl<'a> Session<'a> {
             } = finding;
             let kernel = &self.plan.kernel;
             let name = self.plan.step_name(*step);
+            // Some lines say it themselves.
+            let class = match line.strip_prefix(class) {
+                Some(rest) if rest.starts_with(": ") => String::new(),
+                _ => format!("{class}: "),
+            };
             writeln!(
                 self.out,
-                "not ok {kernel} kernel complained in {name}: {class}: {line}"
+                "not ok {kernel} kernel complained in {name}: {class}{line}"
             )?;
             for line in excerpt {
                 writeln!(self.out, "# {line}")?;

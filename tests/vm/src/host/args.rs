@@ -20,9 +20,6 @@ use clap::{
 };
 
 /// Runs kernel tests in a virtual machine.
-///
-/// Exit status of `run`: 0 all passed, 1 a test failed, 2 the machine could not be set up, 3 the
-/// kernel complained (even where the tests passed), 4 the machine was lost, 5 the machine hung.
 #[derive(Debug, Parser)]
 #[command(name = "weir-vm", version)]
 pub struct Cli {
@@ -35,6 +32,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Loads modules, runs programs, and judges them and the kernel.
+    ///
+    /// Exit status: 0 all passed, 1 a test failed, 2 the machine could not be set up, 3 the kernel
+    /// complained (even where the tests passed), 4 the machine was lost, 5 the machine hung.
     #[command(args_override_self = true)]
     Run(Run),
     /// Loads modules and gives a shell on the console.

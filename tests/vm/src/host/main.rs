@@ -143,8 +143,10 @@ fn run_tests(run: &Run) -> Result<ExitCode> {
         };
         drop(running);
         if session.is_replaceable() {
-            if session.console_is_empty() && matches!(ending, Ending::Gone(false, _)) {
-                bail!("the VM did not start: {errors}");
+            if let Ending::Gone(false, how) = &ending {
+                if session.console_is_empty() {
+                    bail!("the VM did not start ({how}): {errors}");
+                }
             }
             if retried == 0 {
                 retried += 1;

@@ -47,6 +47,9 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
     if find_program(&machine.image).is_none() {
         bail!("there is no {}", machine.image.display());
     }
+    if machine.nmi.is_some() {
+        bail!("user-mode Linux has no non-maskable interrupts: leave out --nmi");
+    }
     let scratch = scratch_folder().context("cannot make a temporary folder")?;
     let path = scratch.path().to_str().unwrap_or(",");
     if path.contains([',', ' ']) {

@@ -25,6 +25,7 @@ use weir_vm::report::{
 };
 
 use crate::guest::Guest;
+use crate::symbols::Symbols;
 
 const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
 
@@ -48,46 +49,48 @@ fn command(text: &str) -> Result<()> {
     fs::write(KMEMLEAK, text).with_context(|| format!("cannot write '{text}' to {KMEMLEAK}"))
 }
 
-/// The search at the end of a run.
+/// The search at the end of a run, when everything that is to be freed is.
 pub struct Search {
     wanted: bool,
     /// Since when everything that is looked at exists.
     start: Instant,
-    waited: bool,
+    symbols: Symbols,
 }
 
 impl Search {
-    /// Begins when the programs have ended; what is allocated later is not looked at.
-    pub fn new(plan: &Plan) -> Self {
-        Self {
-            wanted: wanted(plan),
+    /// Begins when the programs have ended and the modules are there still.
+    pub fn new(plan: &Plan) -> Result<Self> {
+        let wanted = wanted(plan);
+        Ok(Self {
+            wanted,
             start: Instant::now(),
-            waited: false,
-        }
+            symbols: match wanted {
+                true => Symbols::of_modules()?,
+                false => Symbols::default(),
+            },
+        })
     }
 
-    /// Looks for leaks and reports them, each only once.
-    pub fn look(&mut self, guest: &mut Guest) -> Result<()> {
+    /// Looks for leaks and reports them. With the modules, what only they pointed to is leaked.
+    pub fn look(self, guest: &mut Guest) -> Result<()> {
         if !self.wanted {
             return Ok(());
         }
-        if !self.waited {
-            thread::sleep(MINIMUM_AGE.saturating_sub(self.start.elapsed()));
-            self.waited = true;
-        }
+        thread::sleep(MINIMUM_AGE.saturating_sub(self.start.elapsed()));
         guest.step(Step::Leaks, |guest| {
             // An object counts as leaked when two scans in a row find it unchanged.
             command("scan")?;
             command("scan")?;
             let leaks = fs::read(KMEMLEAK).with_context(|| format!("cannot read {KMEMLEAK}"))?;
-            // What was told of is not told of again.
-            command("clear")?;
             if leaks.is_empty() {
                 return Ok(Outcome::Well);
             }
-            let shown = &leaks[..leaks.len().min(BODY_MAX)];
-            guest.send(&Event::Output, shown)?;
             let text = String::from_utf8_lossy(&leaks);
+            let shown = self.symbols.translate(&text);
+            guest.send(
+                &Event::Output,
+                &shown.as_bytes()[..shown.len().min(BODY_MAX)],
+            )?;
             let count = text.matches("unreferenced object").count();
             Ok(Outcome::Error(format!("{count} leaked objects")))
         })

@@ -13,6 +13,7 @@ mod mount;
 mod port;
 mod program;
 mod shell;
+mod symbols;
 
 use std::env;
 use std::fs::{
@@ -88,14 +89,11 @@ fn carry_out_plan() -> Result<()> {
             guest.step(Step::Program(index), |guest| program::run(guest, program))?;
         }
     }
-    // What a module leaked can be told by name only while the module is there; what it forgets when
-    // it goes, only after.
-    let mut leaks = leaks::Search::new(&plan);
-    leaks.look(&mut guest)?;
+    let leaks = leaks::Search::new(&plan)?;
     if !plan.keep_modules {
         modules::unload(&mut guest, &plan, &loaded)?;
-        leaks.look(&mut guest)?;
     }
+    leaks.look(&mut guest)?;
     for (index, path) in plan.collect.iter().enumerate() {
         guest.step(Step::Collect(index), |guest| {
             Ok(match send_file(guest, Path::new(path)) {

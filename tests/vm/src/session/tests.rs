@@ -266,9 +266,8 @@ fn leaks_are_complaints() {
     ]);
     let (verdict, _, out) = run(&said, &gone());
     assert_eq!(verdict, Verdict::Complained);
-    assert!(out.contains(
-        "kernel complained in kmemleak: kmemleak: 1 leaked object\n# unreferenced object"
-    ));
+    assert!(out
+        .contains("kernel complained in leaks: kmemleak: 1 leaked object\n# unreferenced object"));
 }
 
 #[test]

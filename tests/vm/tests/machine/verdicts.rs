@@ -186,14 +186,13 @@ fn hung_after_the_last_word() {
 #[test]
 fn cannot_be_set_up() {
     let Some(uml) = uml() else { return };
-    let itself = std::env::current_exe().unwrap();
     for (arguments, reason) in [
         (
             vec!["--image=/nonexistent/linux".to_owned(), TRUE.into()],
             "there is no /nonexistent/linux",
         ),
         (
-            vec![format!("--program=a={}", itself.display())],
+            vec!["--program=a=/bin/sh".to_owned()],
             "asks for the dynamic loader",
         ),
         (
@@ -204,6 +203,7 @@ fn cannot_be_set_up() {
             vec!["--init=/nonexistent/init".to_owned(), TRUE.into()],
             "/nonexistent/init",
         ),
+        (vec!["--nmi=10".to_owned(), TRUE.into()], "leave out --nmi"),
         (vec![], "nothing to run"),
     ] {
         let ran = uml.run(&arguments);
@@ -297,6 +297,20 @@ fn output_passes_through() {
     let ran = uml.run(&["--passthrough".into(), script("table", "echo one; exit 7")]);
     assert_eq!((ran.status, ran.out.as_str()), (1, "one\n"));
     assert!(ran.err.starts_with("not ok um table ("), "{ran:#?}");
+}
+
+#[test]
+fn verbose_shows_the_output_of_what_passed() {
+    let Some(uml) = uml() else { return };
+    let ran = uml.run(&[
+        "--verbose".into(),
+        script("table", "echo one; echo two >&2"),
+    ]);
+    ran.is(0, "1 passed, 0 failed");
+    assert!(
+        ran.out.starts_with("# one\n# two\nok um table ("),
+        "{ran:#?}"
+    );
 }
 
 #[test]
