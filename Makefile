@@ -38,7 +38,7 @@ shell: setup
 
 ## test: every test: on the host, in user-mode Linux, and on both kernels in QEMU
 test: setup
-	@scripts/test.sh host um release debug
+	@scripts/test.sh host um release debug verdicts
 
 ## test-host: the tests that need no kernel
 test-host: setup

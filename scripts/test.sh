@@ -7,6 +7,7 @@
 #   um       KUnit and what needs neither counters nor NMI, in user-mode Linux
 #   release  everything, on the release kernel in QEMU
 #   debug    everything, on the kernel that checks itself
+#   verdicts the virtual machine itself: does it tell failures apart?
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
@@ -61,7 +62,8 @@ ktap() {
 
 stage_host() {
 	ktap "the cache" "$top/tests/scripts/cache.sh"
-	cargo_test "host tests" cargo test --locked --workspace
+	cargo_test "host tests" cargo test --locked --workspace --exclude weir-vm
+	cargo_test "host tests of the virtual machine" cargo test --locked -p weir-vm --lib --bins
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET_DIR-loom" \
 		cargo_test "model checks" cargo test --locked -p weir-engine --test model
 }
@@ -92,11 +94,25 @@ stage_vm() {
 	[ "$status" -le 1 ] || add 0 1 0
 }
 
+# stage_verdicts: machines that fail in every way there is must be told apart.
+stage_verdicts() {
+	local um release debug
+	um=$("$here/kernel.sh" um) || return 2
+	release=$("$here/kernel.sh" release) || return 2
+	debug=$("$here/kernel.sh" debug) || return 2
+	vm_bin=$("$here/user-space.sh") || return 2
+	WEIR_UML_IMAGE="$um/linux" WEIR_INIT="$vm_bin/weir-init" \
+		WEIR_RELEASE_IMAGE="$release/arch/x86/boot/bzImage" \
+		WEIR_DEBUG_IMAGE="$debug/arch/x86/boot/bzImage" \
+		cargo_test "verdicts on virtual machines" cargo test --locked -p weir-vm --test machine
+}
+
 for stage; do
 	case "$stage" in
 	host) stage_host ;;
 	um | release | debug) stage_vm "$stage" || add 0 1 0 ;;
-	*) die "there is no stage '$stage': host, um, release or debug" ;;
+	verdicts) stage_verdicts || add 0 1 0 ;;
+	*) die "there is no stage '$stage': host, um, release, debug or verdicts" ;;
 	esac
 done
 

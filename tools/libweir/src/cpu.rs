@@ -65,6 +65,10 @@ mod tests {
 
     #[test]
     fn this_machine_has_some() {
+        if !std::path::Path::new("/sys/devices/system/cpu").exists() {
+            eprintln!("SKIP: /sys is not mounted");
+            return;
+        }
         let online = online().unwrap();
         let possible = possible().unwrap();
         assert!(!online.is_empty());

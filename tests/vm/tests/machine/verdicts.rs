@@ -2,6 +2,7 @@
 
 //! Every verdict on a real kernel: user-mode Linux, whose image `WEIR_UML_IMAGE` names.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::process::{
@@ -347,8 +348,13 @@ fn the_machine_dies_with_its_runner() {
             .spawn()
             .unwrap();
         let machines = || processes_with(&mark, "uml_dir=");
-        wait_until(|| !machines().is_empty());
-        let folder = machines().remove(0);
+        // Asked once: a process has no command line while it becomes another program.
+        let folder = RefCell::<String>::default();
+        wait_until(|| {
+            *folder.borrow_mut() = machines().pop().unwrap_or_default();
+            !folder.borrow().is_empty()
+        });
+        let folder = folder.into_inner();
         wait_until(|| Path::new(&folder).exists());
         kill_process(Pid::from_child(&runner), signal).unwrap();
         let status = runner.wait().unwrap();
