@@ -5,7 +5,7 @@
 
 #include "helpers.h"
 
-/* The size is the user's: what cannot be had is an error, no warning, and nobody is killed for it. */
+/* The size is the user's: what cannot be had is an error, and nobody is warned or killed for it. */
 struct page *weir_helper_alloc_pages(unsigned int order)
 {
 	return alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY |
