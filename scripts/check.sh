@@ -57,8 +57,6 @@ unsafe() {
 	[ -z "$found" ] || { printf 'unsafe where it must not be:\n%s\n' "$found"; return 1; }
 }
 
-# Every unsafe block and implementation has a reason, as clippy demands of the module; this is for
-# the user side, too.
 format_rust() {
 	rustfmt --check --edition 2021 rust/weir_main.rs rust/core/weir_core.rs && cd tools && cargo fmt --check --all
 }
@@ -92,7 +90,6 @@ documentation() {
 	cd tools && RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p weir_core -p libweir
 }
 
-# shellcheck disable=SC2046
 check "licences" spdx
 check "unsafe" unsafe
 check "rustfmt" format_rust

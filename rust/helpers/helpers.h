@@ -19,9 +19,7 @@
 /* preempt.c */
 unsigned int weir_helper_pin_cpu(void);
 void weir_helper_unpin_cpu(void);
-bool weir_helper_can_block(void);
 void weir_helper_cond_resched(void);
-void weir_helper_cpu_relax(void);
 
 /* cpu.c */
 void weir_helper_cpus_read_lock(void);

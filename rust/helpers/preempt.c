@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 #include <linux/preempt.h>
-#include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 
@@ -18,17 +17,7 @@ notrace void weir_helper_unpin_cpu(void)
 	preempt_enable_notrace();
 }
 
-bool weir_helper_can_block(void)
-{
-	return preemptible();
-}
-
 void weir_helper_cond_resched(void)
 {
 	cond_resched();
-}
-
-void weir_helper_cpu_relax(void)
-{
-	cpu_relax();
 }
