@@ -53,7 +53,7 @@ for entry in "$WEIR_CACHE"/source-debian-*/.complete; do
 	exit 0
 done
 
-suite_setup
+suite_setup "$WEIR_SUITES" || die "set WEIR_KERNEL_SRC= to a kernel source tree or tarball"
 package=linux-source-$preferred
 if ! apt-cache show "$package" >/dev/null 2>&1; then
 	package=$(apt-cache search --names-only '^linux-source-[0-9]+\.[0-9]+$' | cut -d' ' -f1 | sort -V | tail -n 1)

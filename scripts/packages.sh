@@ -6,13 +6,15 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/cache.sh
 . "$here/cache.sh"
+# shellcheck source=scripts/suite.sh
+. "$here/suite.sh"
 
 # What each is for: the kernel build; LLVM (clang builds the kernel, libclang is bindgen's); the
 # virtual machine; the set-up itself.
 wanted=(
 	make gcc libc6-dev flex bison bc libelf-dev libssl-dev cpio kmod dwarves xz-utils zstd rsync patch perl python3
 	clang-19 lld-19 llvm-19 libclang-19-dev
-	qemu-system-x86 busybox-static
+	busybox-static
 	ca-certificates git util-linux shellcheck
 )
 
@@ -29,17 +31,43 @@ if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
 	. "$here/distribution-rust.sh"
 	missing+=("${distribution_rust[@]}")
 fi
-[ ${#missing[@]} -eq 0 ] && exit 0
+# And a QEMU of any origin. An older one can be used, but not well: see tests/vm/src/host/qemu.rs.
+wanted_qemu=10
+qemu=$(qemu-system-x86_64 --version 2>/dev/null | sed -nE 's/^QEMU emulator version ([0-9]+)\..*/\1/p')
+backport=
+if [ "${qemu:-0}" -lt "$wanted_qemu" ]; then
+	[ -n "$qemu" ] || missing+=(qemu-system-x86)
+	# Of Debian's own, that of 13 is recent enough; 12 has one in its backports.
+	codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+	if [ "$codename" = bookworm ] && [ "$(id -u)" -eq 0 ] &&
+		[ -z "$(find "$WEIR_CACHE/apt/no-qemu" -mmin -1440 2>/dev/null)" ]; then
+		backport=$codename-backports
+	fi
+fi
 
+[ ${#missing[@]} -gt 0 ] || [ -n "$backport" ] || exit 0
 command -v apt-get >/dev/null ||
 	die "these packages are missing and there is no apt-get: ${missing[*]}; install them by hand"
 [ "$(id -u)" -eq 0 ] ||
 	die "these packages are missing: ${missing[*]}; as root: apt-get install --no-install-recommends ${missing[*]}"
 
 mkdir -p "$WEIR_CACHE/log"
-say "installing ${#missing[@]} Debian packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 install_missing() {
 	apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"
 }
-with_progress "packages" "$WEIR_CACHE/log/packages.log" install_missing
+install_backport() {
+	suite_setup "$backport ${backport%-backports}" &&
+		apt-get install -y --no-install-recommends -t "$backport" qemu-system-x86
+}
+if [ ${#missing[@]} -gt 0 ]; then
+	say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+	with_progress "packages" "$WEIR_CACHE/log/packages.log" install_missing
+fi
+if [ -n "$backport" ]; then
+	say "installing a newer QEMU from $backport"
+	if ! with_progress "QEMU" "$WEIR_CACHE/log/qemu.log" install_backport; then
+		say "going on with the older QEMU; the next attempt is tomorrow"
+		: >"$WEIR_CACHE/apt/no-qemu"
+	fi
+fi

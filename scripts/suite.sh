@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Sourced: a private apt configuration in the cache that also knows Debian's newest backports. It is
-# derived from the machine's own source list, so no host is named here and the machine's own
-# configuration stays as it is.
+# Sourced: a private apt configuration in the cache that knows further suites of Debian. It is derived
+# from the machine's own source list, so no host is named here and the machine's own configuration
+# stays as it is.
 
 # The suites that carry the kernel sources and the Rust sources of recent versions.
+# shellcheck disable=SC2034
 WEIR_SUITES="trixie-backports trixie"
 
-# suite_setup: prepares it; once a day the lists are fetched anew.
+# suite_setup SUITES: prepares one; once a day the lists are fetched anew. What apt is then asked for
+# comes from these suites alone.
 suite_setup() {
-	local root="$WEIR_CACHE/apt" uri keyring
+	local suites="$1" root uri keyring
+	root="$WEIR_CACHE/apt/${suites%% *}"
 	export APT_CONFIG="$root/apt.conf"
 	if [ -n "$(find "$root/fresh" -mmin -1440 2>/dev/null)" ]; then
 		return 0
 	fi
 	uri=$(suite_uri)
-	[ -n "$uri" ] || die "found no Debian mirror in /etc/apt: set WEIR_KERNEL_SRC= to a kernel source tree or tarball"
+	if [ -z "$uri" ]; then
+		say "found no Debian mirror in /etc/apt"
+		return 1
+	fi
 	keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 	mkdir -p "$root/etc/sources.list.d" "$root/etc/preferences.d" "$root/state/lists/partial" "$root/cache/archives/partial"
 	# Proxies and the like of the machine keep counting.
@@ -25,17 +31,22 @@ suite_setup() {
 	cat >"$root/etc/sources.list.d/weir.sources" <<-END
 		Types: deb
 		URIs: $uri
-		Suites: $WEIR_SUITES
+		Suites: $suites
 		Components: main
 		Signed-By: $keyring
 	END
 	cat >"$APT_CONFIG" <<-END
 		Dir::Etc "$root/etc";
 		Dir::State "$root/state";
+		Dir::State::status "/var/lib/dpkg/status";
 		Dir::Cache "$root/cache";
 		APT::Sandbox::User "root";
 	END
-	apt-get update >&2 || die "cannot fetch the lists of $WEIR_SUITES from the machine's own mirror"
+	# A suite that is not there is an error, not a warning.
+	if ! apt-get update --error-on=any >&2; then
+		say "cannot fetch the lists of $suites from the machine's own mirror"
+		return 1
+	fi
 	: >"$root/fresh"
 }
 

@@ -78,6 +78,7 @@ stage_vm() {
 		case "$kernel $program" in
 		um\ channel_torture) arguments='--seconds 0.1' ;;
 		um\ channel_nested) arguments='--patience 1' ;;
+		um\ inject_len) arguments='--stride 5' ;;
 		um\ inject_fork_storm) arguments='--seconds 0.3' ;;
 		um\ module_reload) arguments="$reload --times 10" ;;
 		*\ module_reload) arguments="$reload" ;;

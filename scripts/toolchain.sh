@@ -47,7 +47,7 @@ rust_sources() {
 
 fetch_rust_sources() {
 	local dir="$1" version="$2" full
-	suite_setup
+	suite_setup "$WEIR_SUITES" || return 1
 	full=$(apt-cache madison rust-src | awk -F'|' '{gsub(/ /, "", $2); print $2}' | grep -m 1 "^$version+") || {
 		say "there is no Debian package rust-src of version $version"
 		return 1

@@ -22,6 +22,7 @@ use libweir::{
         COLLECTION_TASK,
         STOP_END,
         STOP_FULL,
+        STOP_INTERRUPTED,
         STOP_LEN, //
     },
     Record, //
@@ -44,6 +45,8 @@ pub struct Calls {
     pub total: u64,
     /// Those that stopped because the channel was full.
     pub full: u64,
+    /// Those that stopped because of a signal.
+    pub interrupted: u64,
 }
 
 /// Puts together the records of a dump.
@@ -139,7 +142,8 @@ pub fn dump(session: &mut Session, len: u64, flags: u32) -> Result<(Vec<Dumped>,
                 );
                 session.flush(|cpu, record| collector.record(cpu, record))?;
             }
-            _ => bail!("an injection that no signal met stopped with {call:?}"),
+            STOP_INTERRUPTED => calls.interrupted += 1,
+            _ => bail!("an injection stopped with {call:?}"),
         }
         start = call.next;
     }

@@ -114,7 +114,16 @@ pub fn bytes(request: &(impl IntoBytes + Immutable)) -> Vec<u8> {
 
 /// A request for a channel of the default kind.
 pub fn create() -> ChannelReq {
-    ChannelOptions::default().request()
+    options().request()
+}
+
+/// Of the default kind, but with as few pages as can be: there is one for each of many requests.
+fn options() -> ChannelOptions {
+    let cpus = libweir::cpu::possible().expect("the kernel says which CPUs there are");
+    ChannelOptions {
+        pages: 4 * cpus.len() as u32,
+        ..Default::default()
+    }
 }
 
 /// Closes what was used for one request. The kernel waits for a grace period then, and that for each of
@@ -150,8 +159,21 @@ pub fn descriptor(opcode: Opcode) -> Result<OwnedFd> {
 ///
 /// The outer one where there is no such descriptor; the inner one is the request's.
 pub fn call(opcode: Opcode, argument: Argument<'_>) -> Result<Result<(), Errno>> {
+    call_as(opcode, opcode, argument)
+}
+
+/// Makes the request `encoded` on a descriptor on which `opcode` is right.
+///
+/// # Errors
+///
+/// As [`call`].
+pub fn call_as(
+    opcode: Opcode,
+    encoded: Opcode,
+    argument: Argument<'_>,
+) -> Result<Result<(), Errno>> {
     let fd = descriptor(opcode)?;
-    let result = ioctl(&fd, opcode, argument);
+    let result = ioctl(&fd, encoded, argument);
     close(fd);
     Ok(result)
 }
@@ -212,7 +234,7 @@ pub fn inject_one(fd: &OwnedFd) -> Verdict {
 ///
 /// What does not work.
 pub fn still_works() -> Verdict {
-    let mut session = Session::open(&ChannelOptions::default(), 4)?;
+    let mut session = Session::open(&options(), 4)?;
     let mut collector = dump::Collector::default();
     let mut call = dump::request(Cursor::default(), 1, 0);
     session.channel().inject(&mut call)?;

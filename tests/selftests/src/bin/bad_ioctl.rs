@@ -47,6 +47,7 @@ use weir_selftests::{
     },
     requests::{
         call,
+        call_as,
         create,
         descriptor,
         expect,
@@ -214,14 +215,13 @@ fn other_encoded_sizes(_: &mut ()) -> Verdict {
         let plain = call(opcode, Argument::Bytes(&mut bytes.clone()))?;
         let mut longer = sized(&bytes, bytes.len() + 8, 0);
         let encoded = (opcode & !(0x3fff << 16)) | (longer.len() as Opcode) << 16;
-        // The descriptor is chosen by the opcode that everybody knows.
-        let result = ioctl(descriptor(opcode)?, encoded, Argument::Bytes(&mut longer));
+        let result = call_as(opcode, encoded, Argument::Bytes(&mut longer))?;
         ensure!(
             result == plain,
             "{name} with 8 bytes more encoded gave {result:?} instead of {plain:?}"
         );
         let encoded = opcode & !(0x3fff << 16);
-        let result = ioctl(descriptor(opcode)?, encoded, Argument::Bytes(&mut bytes));
+        let result = call_as(opcode, encoded, Argument::Bytes(&mut bytes))?;
         ensure!(
             result == plain,
             "{name} with no size encoded gave {result:?} instead of {plain:?}"

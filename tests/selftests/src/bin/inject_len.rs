@@ -9,6 +9,7 @@ use anyhow::{
     Context as _,
     Result, //
 };
+use clap::Parser;
 use libweir::{
     uapi::{
         Cursor,
@@ -55,14 +56,26 @@ use weir_selftests::{
 const STANDING: &str = "standing";
 const NAMESPACE: &str = "namespace";
 
+/// Tests that a dump of tasks gives what `/proc` shows, however long its calls are.
+///
+/// Needs weir.ko, and root.
+#[derive(Parser)]
+struct Arguments {
+    /// Tries every length up to ten, and of the longer ones each so many.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    stride: usize,
+}
+
 /// Tasks that are there throughout, so that there is something to find on any machine.
 struct Context {
     threads: Threads,
     processes: Vec<Standing>,
+    stride: usize,
 }
 
-fn setup() -> Result<Context> {
+fn setup(arguments: &Arguments) -> Result<Context> {
     Ok(Context {
+        stride: arguments.stride,
         threads: Threads::start(10)?,
         processes: (0..3)
             .map(|_| Standing::start(child::command(STANDING)?))
@@ -83,17 +96,20 @@ fn session() -> Result<Session> {
 fn every_length(context: &mut Context) -> Verdict {
     let mut session = session()?;
     let count = tasks::all()?.len() as u64;
-    let lengths: Vec<u64> = (1..=count + 3).collect();
+    let longer = (11..=count + 3).step_by(context.stride);
+    let lengths: Vec<u64> = (1..=10).chain(longer).collect();
     let mut before = tasks::all()?;
     // Looking into /proc takes longer than a dump, so it is done for several.
     for lengths in lengths.chunks(8) {
         let mut dumps = Vec::new();
         for len in lengths {
             let dumped = dump(&mut session, *len, 0);
-            dumps.push((
-                len,
-                dumped.with_context(|| format!("with a length of {len}"))?.0,
-            ));
+            let (dumped, calls) = dumped.with_context(|| format!("with a length of {len}"))?;
+            ensure!(
+                calls.interrupted == 0,
+                "no signal met a call, but: {calls:?}"
+            );
+            dumps.push((len, dumped));
         }
         let after = tasks::all()?;
         for (len, dumped) in dumps {
@@ -101,7 +117,11 @@ fn every_length(context: &mut Context) -> Verdict {
         }
         before = after;
     }
-    note(format_args!("lengths from 1 to {}", count + 3));
+    note(format_args!(
+        "{} lengths from 1 to {}",
+        lengths.len(),
+        count + 3
+    ));
     // What was compared was there to be compared.
     let (dumped, _) = dump(&mut session, 0, 0)?;
     for tid in context.threads.tids() {
@@ -190,11 +210,12 @@ fn full(_: &mut Context) -> Verdict {
         ..Default::default()
     };
     let mut session = Session::open(&options, 64)?;
+    let mut before = tasks::all()?;
     for len in [0, 7, 1000] {
-        let before = tasks::all()?;
         let (dumped, calls) = dump(&mut session, len, 0)?;
-        compare(&dumped, &before, &tasks::all()?)
-            .with_context(|| format!("with a length of {len}"))?;
+        let after = tasks::all()?;
+        compare(&dumped, &before, &after).with_context(|| format!("with a length of {len}"))?;
+        before = after;
         note(format_args!(
             "{} tasks in {} calls of length {len}, {} of which stopped at a full channel",
             dumped.len(),
@@ -365,8 +386,9 @@ fn main() -> ExitCode {
         Some(STANDING) => standing_process(),
         Some(NAMESPACE) => inside_namespace(),
         _ => {
+            let arguments = Arguments::parse();
             return ktap::main(
-                setup,
+                || setup(&arguments),
                 &[
                     ("every_length", every_length),
                     ("one_call", one_call),
@@ -377,7 +399,7 @@ fn main() -> ExitCode {
                     ("stands_in_proc", stands_in_proc),
                     ("pid_namespace", pid_namespace),
                 ],
-            )
+            );
         }
     };
     child::end(verdict)

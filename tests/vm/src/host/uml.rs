@@ -76,6 +76,9 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
         true => vec!["con0=fd:0,fd:1".into(), "quiet".into()],
         false => vec!["con0=null,fd:1".into()],
     });
+    // A tick is 10 ms there, and a grace period several of them: without haste, closing channels is
+    // most of what the tests wait for. The machines in QEMU take the ordinary way.
+    words.push("rcupdate.rcu_expedited=1".into());
     let fixed =
         "rdinit=/init con=null ssl=null seccomp=on noreboot panic=-1 oops=panic panic_on_warn=1";
     words.extend(fixed.split(' ').map(str::to_owned));
