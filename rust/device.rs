@@ -51,6 +51,7 @@ use weir_core::uapi::{
     CounterCtl,
     CounterReq,
     CounterValue,
+    FreezeReq,
     InjectReq,
     StatusReq, //
 };
@@ -141,6 +142,10 @@ impl MiscDevice for OpenFile {
             uapi::IOC_CHANNEL_CREATE => Request::<ChannelReq>::update(arg, |r| this.create(r)),
             uapi::IOC_CHANNEL_STATUS => Request::<StatusReq>::update(arg, |r| this.status(r)),
             uapi::IOC_CHANNEL_FLUSH => this.channel()?.flush(),
+            uapi::IOC_CHANNEL_FREEZE => {
+                let channel = this.channel()?;
+                Request::<FreezeReq>::update(arg, |r| channel.freeze(r.frozen))
+            }
             uapi::IOC_INJECT => {
                 let channel = this.channel()?;
                 Request::<InjectReq>::update(arg, |r| inject::inject(channel, r))

@@ -11,6 +11,7 @@ selftests=(
 	channel_full
 	channel_nested
 	channel_torture
+	channel_models
 	inject_len
 	inject_fork_storm
 	counter_basic

@@ -118,6 +118,7 @@ same!(
         lost_end
     }
 );
+same!(weir_freeze_req, FreezeReq { size, frozen });
 same!(weir_cursor, Cursor { major, minor });
 same!(
     weir_inject_req,

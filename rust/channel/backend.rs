@@ -21,13 +21,14 @@ use weir_core::{
     Backend,
     CpuState,
     MappedPages,
+    PageState,
     Word, //
 };
 
 /// Memory, clock and wake-up of a channel.
 pub(crate) struct KernelBackend {
     cpus: KVVec<CpuState<KernelWord>>,
-    links: KVVec<KernelWord>,
+    pages: KVVec<PageState<KernelWord>>,
     ring: KVVec<KernelWord>,
     memory: MappedPages<PageArray>,
     queue: Pin<KBox<WaitQueue>>,
@@ -42,7 +43,7 @@ impl KernelBackend {
     pub(super) fn new(options: &Options) -> Result<Self> {
         Ok(Self {
             cpus: fill(cpus::count(), |cpu| CpuState::new(cpu as u32))?,
-            links: fill(options.pages, |_| Word::new(0))?,
+            pages: fill(options.pages, |_| PageState::new())?,
             ring: fill(options.pages.next_power_of_two(), |_| Word::new(0))?,
             memory: PageArray::allocate(options.pages, options.page_size)?,
             queue: KBox::pin_init(WaitQueue::new(), GFP_KERNEL)?,
@@ -73,8 +74,8 @@ impl Backend for KernelBackend {
     }
 
     #[inline]
-    fn links(&self) -> &[KernelWord] {
-        &self.links
+    fn pages(&self) -> &[PageState<KernelWord>] {
+        &self.pages
     }
 
     #[inline]

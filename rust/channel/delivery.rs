@@ -11,6 +11,8 @@ use super::Channel;
 use crate::abs::{
     clock, cpus,
     device::Readiness,
+    iov,
+    pin::PinnedCpu,
     wait_queue::{
         PollTable,
         Woken, //
@@ -60,6 +62,24 @@ impl AsMut<[Progress]> for ProgressTable {
     }
 }
 
+/// Room for the page that is being read.
+pub(super) struct Scratch(KVVec<u64>);
+
+impl Scratch {
+    pub(super) fn new(words: usize) -> Result<Self> {
+        Ok(Self(KVVec::from_elem(0, words, GFP_KERNEL)?))
+    }
+}
+
+impl AsMut<[u64]> for Scratch {
+    fn as_mut(&mut self) -> &mut [u64] {
+        &mut self.0
+    }
+}
+
+/// The reader of a channel.
+pub(super) type ChannelReader = Reader<ProgressTable, Scratch>;
+
 /// The timer of whoever polls; it is stopped when this is dropped.
 pub(crate) type PollTimer = Option<ArcHrTimerHandle<Channel>>;
 
@@ -108,15 +128,24 @@ impl Channel {
             let Some(chunk) = self.next_chunk(&mut reader, &mut cpu, before) else {
                 break;
             };
-            if self.copy(&chunk, iov).is_none() {
+            let mut fault = false;
+            let kept = iov::keep_if(iov, |iov| {
+                fault = self.copy(&mut reader, &chunk, iov).is_none();
+                // If it was overwritten meanwhile, the next one takes its place.
+                !fault && reader.consume(&self.engine, chunk)
+            });
+            if kept {
+                delivered += self.options.page_size;
+                continue;
+            }
+            if fault && delivered == 0 {
                 // It was not consumed, so it comes again.
-                if delivered == 0 {
-                    return Err(EFAULT);
-                }
+                return Err(EFAULT);
+            }
+            if fault || kernel::current!().signal_pending() {
                 break;
             }
-            reader.consume(&self.engine, chunk);
-            delivered += self.options.page_size;
+            clock::cond_resched();
         }
         Ok(delivered)
     }
@@ -124,7 +153,7 @@ impl Channel {
     /// The next finished page, or what the CPUs from `cpu` on have in open ones.
     fn next_chunk(
         &self,
-        reader: &mut Reader<ProgressTable>,
+        reader: &mut ChannelReader,
         cpu: &mut usize,
         before: u64,
     ) -> Option<Chunk> {
@@ -135,6 +164,16 @@ impl Channel {
             if *cpu >= cpus::count() {
                 return None;
             }
+            // A page of all CPUs can be closed from here.
+            if self
+                .engine
+                .shared_since()
+                .is_some_and(|begin| begin < before)
+            {
+                *cpu = cpus::count();
+                self.engine.close(&PinnedCpu::new());
+                continue;
+            }
             let chunk = reader.next_open(&self.engine, *cpu, before);
             *cpu += 1;
             if chunk.is_some() {
@@ -144,10 +183,15 @@ impl Channel {
     }
 
     /// Copies one page; [`None`] if it cannot be written to.
-    fn copy(&self, chunk: &Chunk, iov: &mut IovIterDest<'_>) -> Option<()> {
+    fn copy(
+        &self,
+        reader: &mut ChannelReader,
+        chunk: &Chunk,
+        iov: &mut IovIterDest<'_>,
+    ) -> Option<()> {
         let mut put = |bytes: &[u8]| (iov.copy_to_iter(bytes) == bytes.len()).then_some(());
         put(chunk.header().as_bytes())?;
-        chunk.records(&self.engine, &mut put)?;
+        reader.records(&self.engine, chunk, &mut put)?;
         let (nop, mut rest) = chunk.nop();
         if rest != 0 {
             put(nop.as_bytes())?;

@@ -16,7 +16,11 @@ use crate::abs::{
     wait_queue::WaitQueue, //
 };
 use backend::KernelBackend;
-use delivery::ProgressTable;
+use delivery::{
+    ChannelReader,
+    ProgressTable,
+    Scratch, //
+};
 use kernel::{
     pid_namespace::PidNamespace,
     prelude::*,
@@ -36,6 +40,7 @@ use kernel::{
     },
 };
 use weir_core::{
+    Mode,
     Pinned,
     Reader,
     Status, //
@@ -49,7 +54,7 @@ pub(crate) struct Channel {
     /// Numbers of tasks in records are those of this namespace: its maker's.
     namespace: ARef<PidNamespace>,
     #[pin]
-    reader: Mutex<Reader<ProgressTable>>,
+    reader: Mutex<ChannelReader>,
     #[pin]
     cpus: cpus::Runner,
     /// Runs while somebody polls and nothing is there; see `delivery`.
@@ -75,13 +80,19 @@ impl Channel {
     pub(crate) fn new(options: Options) -> Result<Arc<Self>> {
         let backend = KernelBackend::new(&options)?;
         let progress = ProgressTable::new(cpus::count())?;
+        let scratch = Scratch::new(options.scratch())?;
         let namespace = kernel::current!().active_pid_ns().ok_or(ESRCH)?.into();
         Arc::pin_init(
             try_pin_init!(Self {
-                engine: weir_core::Channel::new(backend, options.reserve()),
+                engine: weir_core::Channel::new(
+                    backend,
+                    options.model,
+                    options.mode,
+                    options.reserve(),
+                ),
                 options,
                 namespace,
-                reader <- new_mutex!(Reader::new(progress), "weir_reader"),
+                reader <- new_mutex!(Reader::new(progress, scratch), "weir_reader"),
                 cpus <- cpus::Runner::new(),
                 timer <- HrTimer::new(),
                 timer_runs: Atomic::new(false),
@@ -98,6 +109,19 @@ impl Channel {
     /// `EINVAL` if there is no such CPU.
     pub(crate) fn status(&self, cpu: usize) -> Result<Status> {
         self.engine.status(cpu).ok_or(EINVAL)
+    }
+
+    /// Keeps, with one, every page that is not read; overwrites again, with zero.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it is another number, or the channel does not overwrite.
+    pub(crate) fn freeze(&self, frozen: u32) -> Result {
+        if self.options.mode != Mode::Overwrite || frozen > 1 {
+            return Err(EINVAL);
+        }
+        self.engine.freeze(frozen == 1);
+        Ok(())
     }
 
     /// Closes every open page: what was committed before is readable on return. Sleeps.

@@ -17,6 +17,10 @@ use weir_core::uapi::{
     MODE_DISCARD,
     MODE_OVERWRITE, //
 };
+use weir_core::{
+    Mode,
+    Model, //
+};
 
 /// Largest page, in bytes: sizes of records are 16 bits.
 const LARGEST_PAGE: usize = 64 * 1024;
@@ -33,6 +37,10 @@ const LARGEST_LATENCY_NS: u64 = 3_600_000_000_000;
 /// Checked options.
 #[derive(Clone, Copy)]
 pub(crate) struct Options {
+    /// Whom an open page belongs to, and where a finished one goes.
+    pub(crate) model: Model,
+    /// What is lost when there is no free page.
+    pub(crate) mode: Mode,
     /// Bytes of a page.
     pub(crate) page_size: usize,
     /// Pages of the pool.
@@ -48,21 +56,22 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for what is never valid, `EOPNOTSUPP` for what this version lacks.
+    /// `EINVAL` for what is never valid.
     pub(crate) fn new(request: &ChannelReq) -> Result<Self> {
         if request.flags != 0 || request.clock != CLOCK_MONOTONIC {
             return Err(EINVAL);
         }
-        match request.model {
-            MODEL_PAGED => {}
-            MODEL_PER_CPU | MODEL_SHARED => return Err(EOPNOTSUPP),
+        let model = match request.model {
+            MODEL_PER_CPU => Model::PerCpu,
+            MODEL_SHARED => Model::Shared,
+            MODEL_PAGED => Model::Paged,
             _ => return Err(EINVAL),
-        }
-        match request.mode {
-            MODE_DISCARD => {}
-            MODE_OVERWRITE => return Err(EOPNOTSUPP),
+        };
+        let mode = match request.mode {
+            MODE_DISCARD => Mode::Discard,
+            MODE_OVERWRITE => Mode::Overwrite,
             _ => return Err(EINVAL),
-        }
+        };
         let or_default = |value: u32, default: usize| match value {
             0 => default,
             value => value as usize,
@@ -77,8 +86,15 @@ impl Options {
         if pages < cpus * LEAST_PAGES_PER_CPU || pages > weir_core::PAGES_MAX {
             return Err(EINVAL);
         }
+        let pages = weir_core::usable_pages(model, mode, cpus, pages);
+        let queue = match (model, mode) {
+            (Model::PerCpu, _) | (Model::Paged, Mode::Overwrite) => {
+                pages.checked_div(cpus).unwrap_or(0)
+            }
+            _ => pages,
+        };
         let watermark = or_default(request.watermark, 1);
-        if watermark > pages / 2 {
+        if watermark > queue / 2 {
             return Err(EINVAL);
         }
         let max_latency_ns = match request.max_latency_ns {
@@ -89,6 +105,8 @@ impl Options {
             return Err(EINVAL);
         }
         Ok(Self {
+            model,
+            mode,
             page_size,
             pages,
             watermark: watermark as u64,
@@ -102,6 +120,14 @@ impl Options {
         request.pages = self.pages as u32;
         request.watermark = self.watermark as u32;
         request.max_latency_ns = self.max_latency_ns;
+    }
+
+    /// Words that hold a page while it is read: only what may be overwritten needs to be copied.
+    pub(super) fn scratch(&self) -> usize {
+        match self.mode {
+            Mode::Discard => 0,
+            Mode::Overwrite => self.page_size / size_of::<u64>(),
+        }
     }
 
     /// Pages that each CPU keeps for itself: a quarter of its share.

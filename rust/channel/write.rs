@@ -99,7 +99,8 @@ impl Channel {
 /// The error number that stands for a cause.
 pub(crate) fn errno(cause: Cause) -> Error {
     match cause {
-        Cause::Full => ENOSPC,
+        // Nobody is refused for a page that was overwritten.
+        Cause::Full | Cause::Overwritten => ENOSPC,
         Cause::Nested => EDEADLK,
         Cause::TooLarge => EMSGSIZE,
     }

@@ -4,9 +4,18 @@
 
 use crate::{
     cpu_state::CpuState,
-    free_stack::FreeStack,
     lost::LostReport,
+    owner::{
+        ByAll,
+        SharedState, //
+    },
     page_memory::PageMemory,
+    page_state::PageState,
+    queue::{
+        Pages,
+        Pool,
+        Queue, //
+    },
     uapi::PageHeader,
     word::Word, //
 };
@@ -24,13 +33,13 @@ pub trait Backend {
     /// One element for each CPU that may ever write.
     fn cpus(&self) -> &[CpuState<Self::Word>];
 
-    /// One word for each page.
-    fn links(&self) -> &[Self::Word];
+    /// One element for each page.
+    fn pages(&self) -> &[PageState<Self::Word>];
 
-    /// The queue of finished pages: a power of two of words, as many as pages or more, made with zero.
+    /// The slots of finished pages: a power of two of words, as many as pages or more, made with zero.
     fn ring(&self) -> &[Self::Word];
 
-    /// The pages.
+    /// The pages, whose size is a power of two.
     fn memory(&self) -> &Self::Memory;
 
     /// The time in ns, in any context; not zero.
@@ -38,6 +47,26 @@ pub trait Backend {
 
     /// Wakes the reader, soon and from any context.
     fn wake(&self);
+}
+
+/// Whom an open page belongs to, and where a finished one goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// A CPU; that CPU's queue.
+    PerCpu,
+    /// All CPUs; the one queue.
+    Shared,
+    /// A CPU; the one queue.
+    Paged,
+}
+
+/// What is lost when there is no free page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The new record.
+    Discard,
+    /// The oldest page of whom the open page belongs to.
+    Overwrite,
 }
 
 /// Whose records these are.
@@ -60,51 +89,63 @@ pub struct Status {
     pub lost: LostReport,
 }
 
-/// A channel of the model *paged* in the mode *discard*.
-///
-/// Each CPU has an open page; finished pages of all CPUs go to one queue. `Documentation/engine.rst`
-/// has the argument why what follows is correct.
+/// How many of `pages` pages each owner has, or [`None`] if any page may be anybody's.
+fn share(model: Model, mode: Mode, cpus: usize, pages: usize) -> Option<usize> {
+    let most = match (model, mode) {
+        (Model::Paged, Mode::Discard) => return None,
+        (Model::Paged | Model::PerCpu, _) => pages.checked_div(cpus).unwrap_or(0),
+        (Model::Shared, _) => pages,
+    };
+    // The largest power of two that is not larger.
+    Some(most.checked_ilog2().map_or(0, |log| 1 << log))
+}
+
+/// How many of `pages` pages a channel of so many CPUs makes use of.
+pub fn usable_pages(model: Model, mode: Mode, cpus: usize, pages: usize) -> usize {
+    match share(model, mode, cpus, pages) {
+        Some(share) if model == Model::Shared => share,
+        Some(share) => share.saturating_mul(cpus),
+        None => pages,
+    }
+}
+
+/// A channel. `Documentation/engine.rst` has the argument why what follows is correct.
 pub struct Channel<B: Backend> {
     backend: B,
-    /// Pages for whoever needs one.
-    common: FreeStack<B::Word>,
-    /// Pages that `common` had in the beginning.
-    common_size: u64,
-    /// Pages that each CPU keeps for itself.
-    reserve_size: u64,
-    /// Next ticket of the queue.
-    pub(crate) tail: B::Word,
-    /// Next ticket that the reader takes. Only the reader stores it.
-    pub(crate) head: B::Word,
+    model: Model,
+    pub(crate) pages: Pages<B::Word>,
+    /// Whether pages may ever be overwritten: the reader then takes nothing for its own before it has
+    /// copied it.
+    pub(crate) may_overwrite: bool,
+    /// Whether they are now.
+    pub(crate) overwrite: B::Word,
+    /// The open page of all CPUs, if there is one.
+    pub(crate) shared: SharedState<B::Word>,
+    /// The one queue, if there is one.
+    pub(crate) queue: Queue<B::Word>,
     /// Finished pages that are worth a wake-up; zero while the reader waits for none.
     pub(crate) wanted: B::Word,
 }
 
 impl<B: Backend> Channel<B> {
-    /// Makes a channel of all the pages of `backend`, of which every CPU keeps `reserve_size`.
-    pub fn new(backend: B, reserve_size: u64) -> Self {
-        let mut channel = Self {
-            common: FreeStack::new(),
-            common_size: 0,
-            reserve_size,
-            tail: B::Word::new(0),
-            head: B::Word::new(0),
-            wanted: B::Word::new(0),
-            backend,
+    /// Makes a channel of the pages of `backend`. In the model *paged* and the mode *discard* every CPU
+    /// keeps `reserve_size` of them for itself; else each owner has an equal share, a power of two.
+    pub fn new(backend: B, model: Model, mode: Mode, reserve_size: u64) -> Self {
+        let (pages, cpus) = (backend.pages(), backend.cpus());
+        let pages = match share(model, mode, cpus.len(), pages.len()) {
+            Some(share) => Pages::Ring(share as u32),
+            None => Pages::Pool(Pool::new(pages, cpus, reserve_size)),
         };
-        // Backwards, so that the first page is used first.
-        for page in (0..channel.backend.links().len() as u32).rev() {
-            channel.common.push(channel.backend.links(), page);
+        Self {
+            backend,
+            model,
+            pages,
+            may_overwrite: mode == Mode::Overwrite,
+            overwrite: B::Word::new(u64::from(mode == Mode::Overwrite)),
+            shared: SharedState::new(),
+            queue: Queue::new(),
+            wanted: B::Word::new(0),
         }
-        for cpu in channel.backend.cpus() {
-            for _ in 0..reserve_size {
-                if let Some(page) = channel.common.pop(channel.backend.links(), 0) {
-                    cpu.reserve().push(channel.backend.links(), page);
-                }
-            }
-        }
-        channel.common_size = channel.common.count();
-        channel
     }
 
     /// What the channel stands on.
@@ -112,44 +153,37 @@ impl<B: Backend> Channel<B> {
         &self.backend
     }
 
+    /// Its model.
+    pub fn model(&self) -> Model {
+        self.model
+    }
+
+    /// Whether all CPUs write to one page.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.model == Model::Shared
+    }
+
     pub(crate) fn cpu(&self, cpu: usize) -> Option<&CpuState<B::Word>> {
         self.backend.cpus().get(cpu)
     }
 
-    pub(crate) fn set_link(&self, page: u32, next: u32) {
-        if let Some(link) = self.backend.links().get(page as usize) {
-            link.store(u64::from(next));
+    /// The page of all CPUs, as `cpu` sees it.
+    pub(crate) fn by_all<'a>(&'a self, cpu: &'a CpuState<B::Word>) -> ByAll<'a, B::Word> {
+        ByAll {
+            shared: &self.shared,
+            queue: &self.queue,
+            cpu,
         }
     }
 
-    pub(crate) fn link(&self, page: u32) -> u64 {
-        match self.backend.links().get(page as usize) {
-            Some(link) => link.load(),
-            None => u64::from(crate::open_word::NO_PAGE),
-        }
-    }
-
-    /// Takes a free page for `cpu`: its own first, then a common one. Injected records leave half of
-    /// the common pages, and every CPU's own, to live ones.
-    pub(crate) fn take_page(&self, cpu: &CpuState<B::Word>, class: Class) -> Option<u32> {
-        let links = self.backend.links();
-        match class {
-            Class::Live => cpu
-                .reserve()
-                .pop(links, 0)
-                .or_else(|| self.common.pop(links, 0)),
-            Class::Injected => self.common.pop(links, self.common_size / 2),
-        }
-    }
-
-    /// Gives a page back: to the CPU that used it, if that lacks some, else to all.
-    pub(crate) fn give_page(&self, cpu: &CpuState<B::Word>, page: u32) {
-        let stack = if cpu.reserve().count() < self.reserve_size {
-            cpu.reserve()
-        } else {
-            &self.common
-        };
-        stack.push(self.backend.links(), page);
+    /// Keeps, or keeps no longer, every page that is not read: a channel that overwrites then loses new
+    /// records instead of old ones, as soon as there is no page to put them in.
+    ///
+    /// Has no effect on a channel that does not overwrite.
+    pub fn freeze(&self, frozen: bool) {
+        self.overwrite
+            .store(u64::from(self.may_overwrite && !frozen));
     }
 
     /// What `cpu` did so far, or [`None`] if there is no such CPU.
@@ -160,5 +194,12 @@ impl<B: Backend> Channel<B> {
             nested: cpu.nested().load(),
             lost: cpu.lost().snapshot(),
         })
+    }
+
+    /// Says that a reader waits for `pages` finished pages of a queue; zero for none. The caller looks
+    /// again after that, and waits only if there still is nothing.
+    pub fn want(&self, pages: u64) {
+        self.wanted.store(pages);
+        B::Word::fence();
     }
 }

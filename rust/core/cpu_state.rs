@@ -3,14 +3,11 @@
 //! What each CPU has of its own in a channel.
 
 use crate::{
-    free_stack::FreeStack,
-    lost::LostCounts,
-    open_word::{
-        OpenWord,
-        NO_PAGE, //
-    },
-    word::Word,
+    free_stack::FreeStack, lost::LostCounts, open_word::OpenWord, queue::Queue, word::Word,
 };
+
+/// Stands for no position.
+pub(crate) const NO_CHAIN: u64 = u64::MAX;
 
 /// How deep writes may nest on a CPU: task, softirq, irq, NMI.
 pub const MAX_DEPTH: usize = 4;
@@ -26,13 +23,14 @@ pub struct CpuState<W> {
     pub(crate) committed: W,
     /// How many writes are going on here. An interrupt leaves it as it found it.
     pub(crate) depth: W,
-    /// First page opened here that is not published, or [`NO_PAGE`]; the others follow by the links
-    /// of the pages. Stored by the outermost writer, and by whoever opens a page when `open` is empty.
+    /// Position of the first page opened here that is not published, or [`NO_CHAIN`]; the others follow
+    /// by the links of the pages. Stored by the outermost writer, and by whoever opens a page when `open` is empty.
     pub(crate) chain: W,
     /// Time of the last reservation, or attempt at one, at each depth. See [`CpuState::last_time`].
     pub(crate) stamps: [W; MAX_DEPTH],
     cold: Cold<W>,
     reader: ReaderSide<W>,
+    queue: Queue<W>,
 }
 
 /// What is touched once a page or less.
@@ -58,7 +56,7 @@ impl<W: Word> CpuState<W> {
             open: W::new(OpenWord::EMPTY.0),
             committed: W::new(OpenWord::EMPTY.0),
             depth: W::new(0),
-            chain: W::new(u64::from(NO_PAGE)),
+            chain: W::new(NO_CHAIN),
             stamps: core::array::from_fn(|_| W::new(0)),
             cold: Cold {
                 number,
@@ -70,6 +68,7 @@ impl<W: Word> CpuState<W> {
                 reserve: FreeStack::new(),
                 seen: W::new(OpenWord::EMPTY.0),
             },
+            queue: Queue::new(),
         }
     }
 
@@ -91,6 +90,11 @@ impl<W: Word> CpuState<W> {
     /// Pages kept for this CPU.
     pub(crate) fn reserve(&self) -> &FreeStack<W> {
         &self.reader.reserve
+    }
+
+    /// Finished pages, where they have a queue for each CPU.
+    pub(crate) fn queue(&self) -> &Queue<W> {
+        &self.queue
     }
 
     /// The last value of `committed` up to which the reader has read an open page.

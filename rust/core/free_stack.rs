@@ -4,11 +4,12 @@
 //!
 //! It is Treiber's stack. Its head carries a tag that changes with every operation, so that a pop
 //! that was interrupted between reading the second element and replacing the head fails when the
-//! stack has changed, even if the same page is on top again. The links are the pages' own words,
+//! stack has changed, even if the same page is on top again. The links are words of the pages,
 //! which are free while the page is.
 
 use crate::{
     open_word::NO_PAGE,
+    page_state::PageState,
     word::Word, //
 };
 
@@ -40,14 +41,14 @@ impl<W: Word> FreeStack<W> {
         self.head.load() >> COUNT_SHIFT & FIELD
     }
 
-    /// Puts `page` on top. `links` has a word for each page.
-    pub(crate) fn push(&self, links: &[W], page: u32) {
-        let Some(link) = links.get(page as usize) else {
+    /// Puts `page` on top.
+    pub(crate) fn push(&self, pages: &[PageState<W>], page: u32) {
+        let Some(state) = pages.get(page as usize) else {
             return;
         };
         let mut old = self.head.load();
         loop {
-            link.store(old & FIELD);
+            state.link.store(old & FIELD);
             let count = (old >> COUNT_SHIFT & FIELD) + 1;
             match self.head.compare_exchange(old, pack(page, count, old)) {
                 Ok(()) => return,
@@ -60,7 +61,7 @@ impl<W: Word> FreeStack<W> {
     ///
     /// The second element is read before it is known that the first is still there. It may be
     /// anything by then, but the tag makes the exchange fail in that case.
-    pub(crate) fn pop(&self, links: &[W], keep: u64) -> Option<u32> {
+    pub(crate) fn pop(&self, pages: &[PageState<W>], keep: u64) -> Option<u32> {
         let mut old = self.head.load_acquire();
         loop {
             let page = (old & FIELD) as u32;
@@ -68,7 +69,7 @@ impl<W: Word> FreeStack<W> {
             if count <= keep {
                 return None;
             }
-            let next = links.get(page as usize)?.load() & FIELD;
+            let next = pages.get(page as usize)?.link.load() & FIELD;
             let new = pack(next as u32, count - 1, old);
             match self.head.compare_exchange(old, new) {
                 Ok(()) => return Some(page),
@@ -86,15 +87,15 @@ mod tests {
 
     #[test]
     fn every_page_comes_out_once() {
-        let links: [TestWord; 4] = core::array::from_fn(|_| TestWord::new(0));
+        let pages: [PageState<TestWord>; 4] = core::array::from_fn(|_| PageState::new());
         let stack = FreeStack::new();
-        assert!(stack.pop(&links, 0).is_none());
+        assert!(stack.pop(&pages, 0).is_none());
         for page in 0..4 {
-            stack.push(&links, page);
+            stack.push(&pages, page);
         }
         assert_eq!(stack.count(), 4);
         let mut seen = 0;
-        while let Some(page) = stack.pop(&links, 0) {
+        while let Some(page) = stack.pop(&pages, 0) {
             assert!(page < 4);
             assert_eq!(seen & 1 << page, 0);
             seen |= 1 << page;
@@ -105,21 +106,21 @@ mod tests {
 
     #[test]
     fn what_is_to_be_kept_stays() {
-        let links: [TestWord; 4] = core::array::from_fn(|_| TestWord::new(0));
+        let pages: [PageState<TestWord>; 4] = core::array::from_fn(|_| PageState::new());
         let stack = FreeStack::new();
         for page in 0..4 {
-            stack.push(&links, page);
+            stack.push(&pages, page);
         }
-        assert_eq!(stack.pop(&links, 3), Some(3));
-        assert_eq!(stack.pop(&links, 3), None);
+        assert_eq!(stack.pop(&pages, 3), Some(3));
+        assert_eq!(stack.pop(&pages, 3), None);
         assert_eq!(stack.count(), 3);
     }
 
     #[test]
     fn a_page_of_no_channel_is_not_pushed() {
-        let links: [TestWord; 2] = core::array::from_fn(|_| TestWord::new(0));
+        let pages: [PageState<TestWord>; 2] = core::array::from_fn(|_| PageState::new());
         let stack = FreeStack::new();
-        stack.push(&links, 2);
+        stack.push(&pages, 2);
         assert_eq!(stack.count(), 0);
     }
 }

@@ -16,6 +16,30 @@ pub enum Cause {
     Nested = 1,
     /// The record is larger than a page takes.
     TooLarge = 2,
+    /// The page it was in was needed again before it was read.
+    Overwritten = 3,
+}
+
+/// Losses of one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// How many.
+    pub(crate) count: u64,
+    /// Time of the first, not zero.
+    pub(crate) begin: u64,
+    /// Time of the last.
+    pub(crate) end: u64,
+}
+
+impl Loss {
+    /// A record that is lost at `time`.
+    pub(crate) fn one(time: u64) -> Self {
+        Self {
+            count: 1,
+            begin: time,
+            end: time,
+        }
+    }
 }
 
 /// The losses of one CPU. Any context of that CPU counts; the outermost writer reports.
@@ -27,19 +51,28 @@ pub(crate) struct LostCounts<W> {
     /// Times of the first and last loss that no page reports; zero for none.
     begin: W,
     end: W,
+    /// Not zero when the page with the last report was overwritten. Stored by any CPU.
+    again: W,
 }
 
-/// What happened since the report before.
+/// What was lost, and when since the report before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostReport {
-    /// Losses since the channel began.
-    pub discarded: u64,
-    /// Losses since the report before, by cause.
+    /// Losses since the channel began, by cause.
     pub lost: [u64; LOST_CAUSES],
-    /// Time of the first of them, zero for none.
+    /// Time of the first since the report before, zero for none.
     pub begin: u64,
-    /// Time of the last of them.
+    /// Time of the last.
     pub end: u64,
+}
+
+impl LostReport {
+    /// All losses since the channel began.
+    pub fn discarded(&self) -> u64 {
+        self.lost
+            .iter()
+            .fold(0, |sum: u64, lost| sum.wrapping_add(*lost))
+    }
 }
 
 impl<W: Word> LostCounts<W> {
@@ -49,17 +82,26 @@ impl<W: Word> LostCounts<W> {
             reported: core::array::from_fn(|_| W::new(0)),
             begin: W::new(0),
             end: W::new(0),
+            again: W::new(0),
         }
     }
 
-    /// Counts a loss at `time`, which is not zero.
+    /// The page with the last report was overwritten: it must be made again. From any CPU.
+    pub(crate) fn report_again(&self) {
+        self.again.store(1);
+    }
+
+    /// Counts losses.
     ///
     /// The times are set before the count, so whoever sees the count finds times that cover it.
-    pub(crate) fn count(&self, cause: Cause, time: u64) {
-        self.begin_at(time);
-        Self::replace(&self.end, time, |end| end < time);
+    pub(crate) fn count(&self, cause: Cause, loss: Loss) {
+        if loss.count == 0 {
+            return;
+        }
+        self.begin_at(loss.begin);
+        Self::replace(&self.end, loss.end, |end| end < loss.end);
         if let Some(total) = self.total.get(cause as usize) {
-            total.local_add(1);
+            total.local_add(loss.count);
         }
     }
 
@@ -81,10 +123,8 @@ impl<W: Word> LostCounts<W> {
 
     /// Whether there are losses that no page reports.
     pub(crate) fn pending(&self) -> bool {
-        self.total
-            .iter()
-            .zip(&self.reported)
-            .any(|(total, reported)| total.load() != reported.load())
+        let mut words = self.total.iter().zip(&self.reported);
+        self.again.load() != 0 || words.any(|(total, reported)| total.load() != reported.load())
     }
 
     /// What happened since the report before, which this one follows. For the outermost writer.
@@ -96,18 +136,27 @@ impl<W: Word> LostCounts<W> {
             begin: self.begin.local_swap(0),
             ..LostReport::default()
         };
+        // Before the counts: what is overwritten from now on held less than they do.
+        let again = self.again.load() != 0;
+        if again {
+            self.again.store(0);
+        }
+        let mut more = again;
         let words = self.total.iter().zip(&self.reported);
         for (lost, (total, reported)) in report.lost.iter_mut().zip(words) {
-            let count = total.load();
-            *lost = count.wrapping_sub(reported.load());
-            reported.store(count);
-            report.discarded = report.discarded.wrapping_add(count);
+            *lost = total.load();
+            more |= *lost != reported.load();
+            reported.store(*lost);
         }
-        if report.lost.iter().any(|&lost| lost != 0) {
+        if more {
             if report.begin == 0 {
                 report.begin = self.begin.local_swap(0);
             }
             report.end = self.end.load();
+            if report.begin == 0 {
+                // Nothing new; the reader still needs to be told.
+                report.begin = report.end;
+            }
             if self.pending() {
                 // An interrupt counted since, and may have found the time that was taken above.
                 self.begin_at(report.begin);
@@ -125,7 +174,6 @@ impl<W: Word> LostCounts<W> {
         let mut report = LostReport::default();
         for (lost, total) in report.lost.iter_mut().zip(&self.total) {
             *lost = total.load();
-            report.discarded = report.discarded.wrapping_add(*lost);
         }
         if self.pending() {
             report.begin = self.begin.load();
@@ -145,28 +193,35 @@ mod tests {
     fn a_report_holds_what_came_since_the_one_before() {
         let counts = LostCounts::<TestWord>::new();
         assert!(!counts.pending());
-        counts.count(Cause::Full, 10);
-        counts.count(Cause::Nested, 12);
-        counts.count(Cause::Full, 15);
+        counts.count(Cause::Full, Loss::one(10));
+        counts.count(Cause::Nested, Loss::one(12));
+        counts.count(Cause::Full, Loss::one(15));
         assert!(counts.pending());
         assert_eq!(counts.snapshot().begin, 10);
 
         let first = counts.take_report();
         assert_eq!(first.lost, [2, 1, 0, 0]);
-        assert_eq!(first.discarded, 3);
+        assert_eq!(first.discarded(), 3);
         assert_eq!(first.begin, 10);
         assert_eq!(first.end, 15);
         assert!(!counts.pending());
 
-        counts.count(Cause::TooLarge, 20);
+        let page = Loss {
+            count: 5,
+            begin: 8,
+            end: 20,
+        };
+        counts.count(Cause::Overwritten, page);
         let second = counts.take_report();
-        assert_eq!(second.lost, [0, 0, 1, 0]);
-        assert_eq!(second.discarded, 4);
-        assert_eq!(second.begin, 20);
+        assert_eq!(second.lost, [2, 1, 0, 5]);
+        assert_eq!(second.discarded(), 8);
+        assert_eq!(second.begin, 8);
         assert_eq!(second.end, 20);
 
+        counts.count(Cause::Overwritten, Loss { count: 0, ..page });
+        assert!(!counts.pending());
         assert_eq!(counts.take_report().begin, 0);
-        assert_eq!(counts.snapshot().discarded, 4);
+        assert_eq!(counts.snapshot().discarded(), 8);
         assert_eq!(counts.snapshot().begin, 0);
     }
 }

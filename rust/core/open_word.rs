@@ -9,39 +9,69 @@ pub const PAGES_MAX: usize = NO_PAGE as usize;
 pub(crate) const NO_PAGE: u32 = (1 << PAGE_BITS) - 1;
 
 const PAGE_BITS: u32 = 20;
+const POSITION_BITS: u32 = 35;
 const UNIT_BITS: u32 = 14;
-const CLOSED_BIT: u64 = 1 << (PAGE_BITS + UNIT_BITS);
-const GENERATION_SHIFT: u32 = PAGE_BITS + UNIT_BITS + 1;
+const COUNT_BITS: u32 = 13;
+const UNIT_SHIFT: u32 = POSITION_BITS;
+const COUNT_SHIFT: u32 = UNIT_SHIFT + UNIT_BITS;
+const CLOSED_BIT: u64 = 1 << (COUNT_SHIFT + COUNT_BITS);
+const EMPTY_BIT: u64 = CLOSED_BIT << 1;
+
+/// What a position is counted modulo, less one.
+pub(crate) const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
 
 /// Alignment of records, in bytes; offsets are kept in this unit.
 pub const RECORD_ALIGN: usize = 8;
 
-/// Page (20 bits), offset in units of [`RECORD_ALIGN`] (14), closed (1) and generation (29).
+/// Position (35 bits), offset in units of [`RECORD_ALIGN`] (14), number of records (13), closed (1) and
+/// empty (1).
 ///
-/// It is in one of three states, and one compare-exchange goes from each to the next:
+/// The position names the page. In a ring it counts the pages that were opened; in a pool it is the page
+/// with a generation of 15 bits above it. Either way a page that is opened again has another position, so
+/// that a writer that was interrupted for long does not take an old word for the present one. (If it
+/// did, after so many pages that they wrap, its record would stand where it should, but with the time at
+/// which the writer was interrupted.)
 ///
-/// - *open*: `page` takes records from `offset` on;
-/// - *closed*: `page` takes none any more and has no successor yet, and it is not published;
-/// - *empty*: there is no page.
+/// The word is in one of three states, and one compare-exchange goes from each to the next:
 ///
-/// The generation counts up whenever a page is opened or the word becomes empty, so that a writer
-/// that was interrupted for long does not take an old word for the present one.
+/// - *open*: the page takes records from the offset on;
+/// - *closed*: it takes none any more and has no successor yet;
+/// - *empty*: there is no page; the last one was published.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct OpenWord(pub(crate) u64);
 
 impl OpenWord {
-    /// The state before the first page.
-    pub(crate) const EMPTY: Self = Self(NO_PAGE as u64 | CLOSED_BIT);
+    /// The state before the first page, which is at position zero.
+    pub(crate) const EMPTY: Self = Self(POSITION_MASK | CLOSED_BIT | EMPTY_BIT);
 
     #[inline]
-    pub(crate) fn page(self) -> u32 {
-        (self.0 as u32) & NO_PAGE
+    pub(crate) fn position(self) -> u64 {
+        self.0 & POSITION_MASK
+    }
+
+    /// The position that follows in a ring.
+    #[inline]
+    pub(crate) fn next_position(self) -> u64 {
+        self.0.wrapping_add(1) & POSITION_MASK
+    }
+
+    /// The position that `page` of a pool has next.
+    #[inline]
+    pub(crate) fn pool_position(self, page: u32) -> u64 {
+        let generation = (self.position() >> PAGE_BITS).wrapping_add(1);
+        (generation << PAGE_BITS & POSITION_MASK) | u64::from(page)
     }
 
     /// Offset in bytes up to which the page is reserved.
     #[inline]
     pub(crate) fn offset(self) -> usize {
-        ((self.0 >> PAGE_BITS) as usize & ((1 << UNIT_BITS) - 1)) * RECORD_ALIGN
+        ((self.0 >> UNIT_SHIFT) as usize & ((1 << UNIT_BITS) - 1)) * RECORD_ALIGN
+    }
+
+    /// Number of records that are reserved.
+    #[inline]
+    pub(crate) fn count(self) -> u64 {
+        self.0 >> COUNT_SHIFT & ((1 << COUNT_BITS) - 1)
     }
 
     #[inline]
@@ -51,16 +81,15 @@ impl OpenWord {
 
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
-        self.page() == NO_PAGE
+        self.0 & EMPTY_BIT != 0
     }
 
-    /// `len` bytes more are reserved. `len` is a multiple of [`RECORD_ALIGN`] and fits the page.
+    /// One record of `len` bytes more is reserved. `len` is a multiple of [`RECORD_ALIGN`] and fits.
     #[inline]
     pub(crate) fn advanced(self, len: usize) -> Self {
-        Self(
-            self.0
-                .wrapping_add(((len / RECORD_ALIGN) as u64) << PAGE_BITS),
-        )
+        const _: () = assert!(RECORD_ALIGN == 8 && UNIT_SHIFT > 3);
+        let units = (len as u64) << (UNIT_SHIFT - 3);
+        Self(self.0.wrapping_add(units).wrapping_add(1 << COUNT_SHIFT))
     }
 
     /// The page takes no more.
@@ -72,23 +101,20 @@ impl OpenWord {
     /// There is no page any more.
     #[inline]
     pub(crate) fn emptied(self) -> Self {
-        Self(Self::EMPTY.0 | self.next_generation())
+        Self(self.position() | CLOSED_BIT | EMPTY_BIT)
     }
 
-    /// `page` follows, reserved up to `offset` bytes.
+    /// The page at `position` is open, with `count` records up to `offset`.
     #[inline]
-    pub(crate) fn opened(self, page: u32, offset: usize) -> Self {
-        Self(
-            u64::from(page)
-                | ((offset / RECORD_ALIGN) as u64) << PAGE_BITS
-                | self.next_generation(),
-        )
+    pub(crate) fn opened(position: u64, offset: usize, count: u64) -> Self {
+        Self(position | ((offset / RECORD_ALIGN) as u64) << UNIT_SHIFT | count << COUNT_SHIFT)
     }
+}
 
-    #[inline]
-    fn next_generation(self) -> u64 {
-        (self.0 >> GENERATION_SHIFT).wrapping_add(1) << GENERATION_SHIFT
-    }
+/// The page of a pool that is at `position`.
+#[inline]
+pub(crate) fn pool_page(position: u64) -> u32 {
+    position as u32 & NO_PAGE
 }
 
 #[cfg(any(test, weir_kunit))]
@@ -101,40 +127,54 @@ mod tests {
         let empty = OpenWord::EMPTY;
         assert!(empty.is_empty());
         assert!(!empty.is_open());
+        assert_eq!(empty.next_position(), 0);
 
-        let open = empty.opened(3, 96);
+        let open = OpenWord::opened(3, 96, 0);
         assert!(open.is_open());
         assert!(!open.is_empty());
-        assert_eq!(open.page(), 3);
+        assert_eq!(open.position(), 3);
         assert_eq!(open.offset(), 96);
+        assert_eq!(open.count(), 0);
 
         let more = open.advanced(32);
-        assert_eq!(more.page(), 3);
+        assert_eq!(more.position(), 3);
         assert_eq!(more.offset(), 128);
+        assert_eq!(more.count(), 1);
 
         let closed = more.closed();
         assert!(!closed.is_open());
         assert!(!closed.is_empty());
-        assert_eq!(closed.page(), 3);
+        assert_eq!(closed.position(), 3);
         assert_eq!(closed.offset(), 128);
+        assert_eq!(closed.count(), 1);
 
-        assert!(closed.emptied().is_empty());
+        let emptied = closed.emptied();
+        assert!(emptied.is_empty());
+        assert!(!emptied.is_open());
+        assert_eq!(emptied.next_position(), 4);
     }
 
     #[test]
     fn the_largest_page_can_be_full() {
-        let full = OpenWord::EMPTY.opened(NO_PAGE - 1, 65536);
+        let mut full = OpenWord::opened(POSITION_MASK, 96, 0);
+        for _ in 0..(65536 - 96) / 8 {
+            full = full.advanced(8);
+        }
         assert_eq!(full.offset(), 65536);
-        assert_eq!(full.page(), NO_PAGE - 1);
+        assert_eq!(full.count(), 8180);
+        assert_eq!(full.position(), POSITION_MASK);
         assert!(full.is_open());
+        assert_eq!(full.next_position(), 0);
     }
 
     #[test]
-    fn a_page_opened_again_is_another_word() {
-        let first = OpenWord::EMPTY.opened(1, 96);
-        let second = first.closed().emptied().opened(1, 96);
+    fn a_page_of_a_pool_opened_again_has_another_position() {
+        let first = OpenWord::opened(OpenWord::EMPTY.pool_position(1), 96, 1);
+        let second = OpenWord::opened(first.closed().emptied().pool_position(1), 96, 1);
         assert!(first != second);
-        assert_eq!(first.page(), second.page());
-        assert_eq!(first.offset(), second.offset());
+        assert_eq!(pool_page(first.position()), 1);
+        assert_eq!(pool_page(second.position()), 1);
+        let last = OpenWord::opened(POSITION_MASK, 96, 1).pool_position(NO_PAGE - 1);
+        assert_eq!(last, u64::from(NO_PAGE - 1));
     }
 }

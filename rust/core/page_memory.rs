@@ -33,6 +33,10 @@ pub trait PageMemory: Send + Sync {
 
     /// Calls `f` with the bytes at `range` of `page`, with none if that is outside.
     fn read<R>(&self, page: u32, range: Range<usize>, f: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Copies the beginning of `page` while others may be writing to it: what was being written may be
+    /// anything in the copy.
+    fn copy(&self, page: u32, to: &mut [u64]);
 }
 
 /// Pages at addresses that stay mapped as long as the value lives.
@@ -40,7 +44,8 @@ pub trait PageMemory: Send + Sync {
 /// # Invariants
 ///
 /// Every element of `pages` points to `page_size` bytes that are valid for reads and writes, are
-/// initialised, and are accessed through this value only (user space may read them).
+/// initialised, aligned to eight bytes, and are accessed through this value only (user space may read
+/// them).
 pub struct MappedPages<T: AsRef<[NonNull<u8>]>> {
     pages: T,
     page_size: usize,
@@ -107,6 +112,19 @@ impl<T: AsRef<[NonNull<u8>]>> PageMemory for MappedPages<T> {
             // this for ranges that are committed or owned by the caller.
             Some(from) => f(unsafe { core::slice::from_raw_parts(from.as_ptr(), range.len()) }),
             None => f(&[]),
+        }
+    }
+
+    fn copy(&self, page: u32, to: &mut [u64]) {
+        for (index, word) in to.iter_mut().enumerate() {
+            let start = index.wrapping_mul(size_of::<u64>());
+            let Some(from) = self.at(page, &(start..start.wrapping_add(size_of::<u64>()))) else {
+                return;
+            };
+            // SAFETY: `at` has checked that the word is inside the page, which is valid for reads and
+            // initialised by the type invariants, and pages are aligned to more than a word. Others may
+            // write it meanwhile: this is `READ_ONCE()`, and the caller throws away what was torn.
+            *word = unsafe { from.cast::<u64>().read_volatile() };
         }
     }
 }

@@ -15,10 +15,18 @@ use crate::{
         CpuState,
         MAX_DEPTH, //
     },
-    lost::Cause,
+    lost::{
+        Cause,
+        Loss, //
+    },
     open_word::{
         OpenWord,
         RECORD_ALIGN, //
+    },
+    owner::{
+        ByAll,
+        ByCpu,
+        Owner, //
     },
     page_header::{
         PageBegin,
@@ -44,18 +52,25 @@ use zerocopy::IntoBytes;
 pub struct Reservation<'a, B: Backend> {
     channel: &'a Channel<B>,
     cpu: &'a CpuState<B::Word>,
+    room: Room,
+    len: usize,
+    committed: bool,
+}
+
+/// Where a record is to stand.
+#[derive(Clone, Copy)]
+struct Room {
+    position: u64,
     page: u32,
     offset: usize,
-    len: usize,
     time: u64,
-    committed: bool,
 }
 
 impl<B: Backend> Reservation<'_, B> {
     /// The time of the record: no record of this CPU before it has a later one.
     #[inline]
     pub fn time(&self) -> u64 {
-        self.time
+        self.room.time
     }
 
     /// Writes `bytes` at `offset` of the record; what would lie outside it is left out.
@@ -68,10 +83,11 @@ impl<B: Backend> Reservation<'_, B> {
             Some(fitting) => fitting,
             None => bytes,
         };
-        self.channel
-            .backend()
-            .memory()
-            .write(self.page, self.offset.wrapping_add(offset), bytes);
+        self.channel.backend().memory().write(
+            self.room.page,
+            self.room.offset.wrapping_add(offset),
+            bytes,
+        );
     }
 
     /// Ends the record as written.
@@ -85,9 +101,57 @@ impl<B: Backend> Drop for Reservation<'_, B> {
     #[inline]
     fn drop(&mut self) {
         if !self.committed {
-            self.channel.write_nop(self.page, self.offset, self.len);
+            self.channel
+                .write_nop(self.room.page, self.room.offset, self.len);
         }
-        self.channel.leave(self.cpu);
+        if self.channel.is_shared() {
+            let owner = self.channel.by_all(self.cpu);
+            self.channel
+                .leave_shared(owner, self.room.position, self.len);
+        } else {
+            self.channel.leave(self.cpu);
+        }
+    }
+}
+
+/// What opening and closing a page does besides, for each kind of [`Owner`].
+trait Turn<B: Backend>: Owner<B::Word> {
+    /// The page at `next` was opened, behind that of `old`, and its header has been begun.
+    fn opened(self, channel: &Channel<B>, old: OpenWord, next: u64);
+
+    /// The page of `old` was closed, and nothing of it is left to write but records.
+    fn closed(self, channel: &Channel<B>, old: OpenWord);
+}
+
+impl<B: Backend> Turn<B> for ByCpu<'_, B::Word> {
+    fn opened(self, channel: &Channel<B>, old: OpenWord, next: u64) {
+        if old.is_empty() {
+            self.0.chain.store(next);
+        } else if let Some(state) =
+            channel.page_state(channel.page_at(self.number(), old.position()))
+        {
+            state.link.store(next);
+        }
+    }
+
+    fn closed(self, _: &Channel<B>, _: OpenWord) {}
+}
+
+/// Half of the header counts when a page is opened, and half when it is closed.
+const HALF_HEADER: usize = HEADER_SIZE / 2;
+
+impl<B: Backend> Turn<B> for ByAll<'_, B::Word> {
+    fn opened(self, channel: &Channel<B>, _: OpenWord, next: u64) {
+        channel.commit_shared(self, next, HALF_HEADER);
+    }
+
+    fn closed(self, channel: &Channel<B>, old: OpenWord) {
+        let rest = channel
+            .backend()
+            .memory()
+            .page_size()
+            .wrapping_sub(old.offset());
+        channel.commit_shared(self, old.position(), HALF_HEADER.wrapping_add(rest));
     }
 }
 
@@ -110,29 +174,44 @@ impl<B: Backend> Channel<B> {
         let cpu = self.cpu(pin.cpu()).ok_or(Cause::Full)?;
         let len = len.wrapping_add(RECORD_ALIGN - 1) & !(RECORD_ALIGN - 1);
         let depth = self.enter(cpu);
-        match self.reserve_at(cpu, depth, len, class) {
-            Ok((page, offset, time)) => {
+        let room = if self.is_shared() {
+            self.reserve_shared(cpu, depth, len, class)
+        } else {
+            self.reserve_at(ByCpu(cpu), depth, len, class)
+        };
+        match room {
+            Ok(room) => {
                 if depth != 1 {
                     cpu.nested().local_add(1);
                 }
                 Ok(Reservation {
                     channel: self,
                     cpu,
-                    page,
-                    offset,
+                    room,
                     len,
-                    time,
                     committed: false,
                 })
             }
             Err(cause) => {
                 if class == Class::Live {
-                    cpu.lost().count(cause, self.backend().clock());
+                    cpu.lost().count(cause, Loss::one(self.backend().clock()));
                 }
-                self.leave(cpu);
+                self.end(cpu);
                 Err(cause)
             }
         }
+    }
+
+    /// Out of line, so that the page of one CPU has the short way.
+    #[inline(never)]
+    fn reserve_shared(
+        &self,
+        cpu: &CpuState<B::Word>,
+        depth: u64,
+        len: usize,
+        class: Class,
+    ) -> Result<Room, Cause> {
+        self.reserve_at(self.by_all(cpu), depth, len, class)
     }
 
     /// Begins a write and returns at which depth, from one.
@@ -144,74 +223,93 @@ impl<B: Backend> Channel<B> {
         depth
     }
 
+    /// Ends a write that has reserved nothing.
+    fn end(&self, cpu: &CpuState<B::Word>) {
+        if self.is_shared() {
+            cpu.depth.store(cpu.depth.load().wrapping_sub(1));
+        } else {
+            self.leave(cpu);
+        }
+    }
+
     #[inline]
-    fn reserve_at(
+    fn reserve_at<O: Turn<B>>(
         &self,
-        cpu: &CpuState<B::Word>,
+        owner: O,
         depth: u64,
         len: usize,
         class: Class,
-    ) -> Result<(u32, usize, u64), Cause> {
+    ) -> Result<Room, Cause> {
         let page_size = self.backend().memory().page_size();
-        let stamp = cpu
-            .stamps
-            .get((depth as usize).wrapping_sub(1))
-            .ok_or(Cause::Nested)?;
+        let stamp = owner.stamp(depth)?;
         if len > page_size.wrapping_sub(HEADER_SIZE) || len == 0 {
             return Err(Cause::TooLarge);
         }
         let mut spare = None;
         loop {
-            let old = OpenWord(cpu.open.load());
-            let last = cpu.last_time();
+            let old = owner.load();
+            let last = owner.last_time();
             if old.is_open() && old.offset().wrapping_add(len) <= page_size {
-                let time = self.backend().clock().max(last);
-                stamp.store(time);
-                if cpu
-                    .open
-                    .local_compare_exchange(old.0, old.advanced(len).0)
-                    .is_ok()
-                {
-                    if let Some(page) = spare {
-                        self.give_page(cpu, page);
+                let time = owner.announce(stamp, self.backend().clock().max(last));
+                if owner.replace(old, old.advanced(len)) {
+                    if let Some(position) = spare {
+                        self.put_back(owner, position);
                     }
-                    return Ok((old.page(), old.offset(), time));
+                    return Ok(Room {
+                        position: old.position(),
+                        page: self.page_at(owner.number(), old.position()),
+                        offset: old.offset(),
+                        time,
+                    });
                 }
-            } else if let Some(page) = spare.or_else(|| self.take_page(cpu, class)) {
-                spare = Some(page);
-                let time = self.backend().clock().max(last);
-                stamp.store(time);
-                let new = old.opened(page, HEADER_SIZE.wrapping_add(len));
-                if cpu.open.local_compare_exchange(old.0, new.0).is_ok() {
-                    self.begin_page(cpu, old, page, time);
+            } else if let Some(position) = self.next_page(owner, old, &mut spare, class) {
+                let time = owner.announce(stamp, self.backend().clock().max(last));
+                let offset = HEADER_SIZE.wrapping_add(len);
+                if owner.replace(old, OpenWord::opened(position, offset, 1)) {
+                    self.begin_page(owner, old, position, time);
                     if old.is_open() {
-                        self.finish_page(old, last);
+                        self.finish_page(owner, old, last);
                     }
-                    return Ok((page, HEADER_SIZE, time));
+                    return Ok(Room {
+                        position,
+                        page: self.page_at(owner.number(), position),
+                        offset: HEADER_SIZE,
+                        time,
+                    });
                 }
-            } else {
+            } else if owner.load() == old {
                 // Live records give the reader what there is: it frees pages by reading.
-                let closed = class == Class::Live
-                    && old.is_open()
-                    && cpu
-                        .open
-                        .local_compare_exchange(old.0, old.closed().0)
-                        .is_ok();
-                if closed {
-                    self.finish_page(old, last);
+                if class == Class::Live && old.is_open() && owner.replace(old, old.closed()) {
+                    self.finish_page(owner, old, last);
                 }
                 return Err(Cause::Full);
             }
         }
     }
 
-    /// Puts `page`, which `old` was just replaced by, behind the page before it, and begins it.
-    fn begin_page(&self, cpu: &CpuState<B::Word>, old: OpenWord, page: u32, time: u64) {
-        if old.is_empty() {
-            cpu.chain.store(u64::from(page));
-        } else {
-            self.set_link(old.page(), page);
+    /// Finds a page to follow `old`. A page of a pool is kept in `spare` from one try to the next.
+    fn next_page<O: Owner<B::Word>>(
+        &self,
+        owner: O,
+        old: OpenWord,
+        spare: &mut Option<u64>,
+        class: Class,
+    ) -> Option<u64> {
+        match *spare {
+            Some(position) => *spare = Some(self.renewed(old, position)),
+            None => *spare = self.take_page(owner, old, class, true),
         }
+        let position = *spare;
+        if self.is_ring() {
+            // The position depends on `old`.
+            *spare = None;
+        }
+        position
+    }
+
+    /// Begins the page at `position`, by which `old` was just replaced.
+    fn begin_page<O: Turn<B>>(&self, owner: O, old: OpenWord, position: u64, time: u64) {
+        let page = self.page_at(owner.number(), position);
         // No more of the header than this: an interrupt may have ended the page already.
         let begin = PageBegin {
             magic: PAGE_MAGIC,
@@ -219,18 +317,28 @@ impl<B: Backend> Channel<B> {
             timestamp_begin: time,
         };
         self.backend().memory().write(page, 0, begin.as_bytes());
+        if let Some(state) = self.page_state(page) {
+            state.begin.store(time);
+        }
+        owner.opened(self, old, position);
     }
 
     /// Ends the page of `old`, which was just closed: what is left becomes a NOP.
-    fn finish_page(&self, old: OpenWord, end: u64) {
+    fn finish_page<O: Turn<B>>(&self, owner: O, old: OpenWord, end: u64) {
         let memory = self.backend().memory();
-        let (page, offset) = (old.page(), old.offset());
+        let page = self.page_at(owner.number(), old.position());
+        let offset = old.offset();
         self.write_nop(page, offset, memory.page_size().wrapping_sub(offset));
-        let end = PageEnd {
+        let header = PageEnd {
             timestamp_end: end,
             content_size: offset as u64 * 8,
         };
-        memory.write(page, PageEnd::OFFSET, end.as_bytes());
+        memory.write(page, PageEnd::OFFSET, header.as_bytes());
+        if let Some(state) = self.page_state(page) {
+            state.end.store(end);
+            state.records.store(old.count());
+        }
+        owner.closed(self, old);
     }
 
     fn write_nop(&self, page: u32, offset: usize, len: usize) {
@@ -245,73 +353,62 @@ impl<B: Backend> Channel<B> {
         self.backend().memory().write(page, offset, nop.as_bytes());
     }
 
-    /// Ends a write. The outermost one makes everything up to here visible.
-    #[inline]
-    pub(crate) fn leave(&self, cpu: &CpuState<B::Word>) {
-        let depth = cpu.depth.load();
-        if depth > 1 {
-            cpu.depth.store(depth.wrapping_sub(1));
-            return;
-        }
-        loop {
-            let open = self.publish_closed(cpu);
-            cpu.committed.store_release(open.0);
-            cpu.depth.store(0);
-            // An interrupt that came before the store saw an outer writer and left its record to it.
-            if cpu.open.load() == open.0 {
-                return;
-            }
-            cpu.depth.store(1);
-        }
-    }
-
-    /// Closes the open page of this CPU, and gives the reader losses that no page has told it of.
+    /// Closes the open page of this CPU, or of all, and gives the reader losses of this CPU that no page
+    /// has told it of.
     ///
     /// Returns whether everything this CPU has committed is readable: not so if this call came in the
-    /// middle of a write, which then does the rest when it ends.
+    /// middle of a write, which then does the rest when it ends. A page of all CPUs is readable when it
+    /// [is settled](Self::is_settled).
     pub fn close<P: Pinned>(&self, pin: &P) -> bool {
         let Some(cpu) = self.cpu(pin.cpu()) else {
             return true;
         };
         let depth = self.enter(cpu);
+        if self.is_shared() {
+            self.close_at(self.by_all(cpu), depth);
+        } else {
+            self.close_at(ByCpu(cpu), depth);
+        }
+        self.end(cpu);
+        depth == 1
+    }
+
+    fn close_at<O: Turn<B>>(&self, owner: O, depth: u64) {
         loop {
-            let old = OpenWord(cpu.open.load());
-            let last = cpu.last_time();
+            let old = owner.load();
+            let last = owner.last_time();
             if old.is_open() {
-                if cpu
-                    .open
-                    .local_compare_exchange(old.0, old.closed().0)
-                    .is_ok()
-                {
-                    self.finish_page(old, last);
-                    break;
+                if owner.replace(old, old.closed()) {
+                    self.finish_page(owner, old, last);
+                    return;
                 }
-            } else if cpu.lost().pending() {
+            } else if owner.cpu().lost().pending() {
                 // A page without a record, for the report. Without a free page the next one has it.
-                let Some(page) = self.take_page(cpu, Class::Live) else {
-                    break;
+                let Some(position) = self.take_page(owner, old, Class::Live, false) else {
+                    return;
                 };
-                let time = self.backend().clock().max(last);
-                if let Some(stamp) = cpu.stamps.get((depth as usize).wrapping_sub(1)) {
-                    stamp.store(time);
+                let mut time = self.backend().clock().max(last);
+                if let Ok(stamp) = owner.stamp(depth) {
+                    time = owner.announce(stamp, time);
                 }
-                let new = old.opened(page, HEADER_SIZE);
-                if cpu.open.local_compare_exchange(old.0, new.0).is_ok() {
-                    self.begin_page(cpu, old, page, time);
+                if owner.replace(old, OpenWord::opened(position, HEADER_SIZE, 0)) {
+                    self.begin_page(owner, old, position, time);
                 } else {
-                    self.give_page(cpu, page);
+                    self.put_back(owner, position);
                 }
             } else {
-                break;
+                return;
             }
         }
-        self.leave(cpu);
-        depth == 1
     }
 
     /// Whether CPU `cpu` has something that [`Channel::close`] would make readable. From any CPU.
     pub fn has_open(&self, cpu: usize) -> bool {
         self.cpu(cpu).is_some_and(|cpu| {
+            if self.is_shared() {
+                return OpenWord(self.shared.open().load_acquire()).is_open()
+                    || cpu.lost().pending();
+            }
             cpu.depth.load_acquire() != 0
                 || !OpenWord(cpu.open.load_acquire()).is_empty()
                 || cpu.lost().pending()

@@ -6,7 +6,10 @@ use crate::{
     Backend,
     Channel,
     CpuState,
+    Mode,
+    Model,
     PageMemory,
+    PageState,
     Word,
     HEADER_SIZE, //
 };
@@ -88,12 +91,22 @@ impl PageMemory for TestMemory {
         }
         f(&copy[range])
     }
+    fn copy(&self, page: u32, to: &mut [u64]) {
+        for (at, word) in to.iter_mut().enumerate() {
+            *word = self.read(page, at * 8..at * 8 + 8, |bytes| {
+                bytes
+                    .iter()
+                    .rev()
+                    .fold(0, |word, byte| word << 8 | u64::from(*byte))
+            });
+        }
+    }
 }
 
 /// The backend.
 pub(crate) struct TestBackend {
     cpus: [CpuState<TestWord>; CPUS],
-    links: [TestWord; PAGES],
+    pages: [PageState<TestWord>; PAGES],
     ring: [TestWord; PAGES],
     memory: TestMemory,
     pub(crate) now: AtomicU64,
@@ -107,8 +120,8 @@ impl Backend for TestBackend {
     fn cpus(&self) -> &[CpuState<TestWord>] {
         &self.cpus
     }
-    fn links(&self) -> &[TestWord] {
-        &self.links
+    fn pages(&self) -> &[PageState<TestWord>] {
+        &self.pages
     }
     fn ring(&self) -> &[TestWord] {
         &self.ring
@@ -124,12 +137,12 @@ impl Backend for TestBackend {
     }
 }
 
-/// A channel of [`PAGES`] pages, one of them kept for each CPU.
-pub(crate) fn channel() -> Channel<TestBackend> {
+/// A channel of [`PAGES`] pages; of a pool, one of them is kept for each CPU.
+pub(crate) fn channel(model: Model, mode: Mode) -> Channel<TestBackend> {
     Channel::new(
         TestBackend {
             cpus: core::array::from_fn(|cpu| CpuState::new(cpu as u32)),
-            links: core::array::from_fn(|_| TestWord::new(0)),
+            pages: core::array::from_fn(|_| PageState::new()),
             ring: core::array::from_fn(|_| TestWord::new(0)),
             memory: TestMemory(core::array::from_fn(|_| {
                 core::array::from_fn(|_| AtomicU8::new(0))
@@ -137,6 +150,8 @@ pub(crate) fn channel() -> Channel<TestBackend> {
             now: AtomicU64::new(1000),
             wakes: AtomicU64::new(0),
         },
+        model,
+        mode,
         1,
     )
 }

@@ -21,6 +21,16 @@ pub const PAGE_MAGIC: u32 = 0xC1FC_1FC1;
 /// In [`PageHeader::flags`]: the page is still open; what it gets later follows in another page.
 pub const PAGE_PARTIAL: u32 = 1 << 0;
 
+/// `WEIR_PAGE_SHARED`: all CPUs wrote it; its number counts the pages of the channel.
+pub const PAGE_SHARED: u32 = 1 << 1;
+
+/// `WEIR_PAGE_OVERWRITE`: the channel overwrites; its number is greater by more than one where pages
+/// were overwritten before they were read.
+pub const PAGE_OVERWRITE: u32 = 1 << 2;
+
+/// `WEIR_CPU_NONE`: of [`PageHeader::cpu_id`], no CPU.
+pub const CPU_NONE: u32 = u32::MAX;
+
 /// Number of causes for which a record is lost.
 pub const LOST_CAUSES: usize = 4;
 
@@ -42,19 +52,20 @@ pub struct PageHeader {
     pub content_size: u64,
     /// Bits of the whole page.
     pub packet_size: u64,
-    /// Counts the pages of this CPU from zero, without a gap.
+    /// Counts the pages of this CPU, or of all, from zero, without a gap but for pages that were
+    /// overwritten.
     pub packet_seq_num: u64,
     /// Records this CPU has lost since the channel began.
     pub events_discarded: u64,
-    /// Number of the CPU that wrote the page.
+    /// Number of the CPU that wrote the page. If all do, that whose losses are told here, or [`CPU_NONE`].
     pub cpu_id: u32,
-    /// [`PAGE_PARTIAL`] or nothing.
+    /// `PAGE_*`.
     pub flags: u32,
     /// Time of the first record lost since the page before this one; zero where none was.
     pub lost_begin: u64,
     /// Time of the last of them.
     pub lost_end: u64,
-    /// How many they are, by cause.
+    /// The records of `events_discarded` by cause, modulo 2^32.
     pub lost: [u32; LOST_CAUSES],
 }
 
@@ -290,6 +301,18 @@ pub struct Cursor {
     pub minor: u64,
 }
 
+/// Takes `WEIR_IOC_CHANNEL_FREEZE`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct FreezeReq {
+    /// Size of this structure.
+    pub size: u32,
+    /// One to keep every page that is not read, zero to overwrite again.
+    pub frozen: u32,
+}
+
 /// Takes `WEIR_IOC_INJECT`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -403,3 +426,5 @@ pub const IOC_COUNTER_DISABLE: u32 = 6;
 pub const IOC_COUNTER_RELEASE: u32 = 7;
 /// Number of `WEIR_IOC_COUNTER_READ`.
 pub const IOC_COUNTER_READ: u32 = 8;
+/// Number of `WEIR_IOC_CHANNEL_FREEZE`.
+pub const IOC_CHANNEL_FREEZE: u32 = 9;

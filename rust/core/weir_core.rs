@@ -6,13 +6,18 @@
 #![cfg_attr(not(any(CONFIG_RUST, test)), no_std)]
 
 mod channel;
+#[cfg(any(test, weir_kunit))]
+mod channel_tests;
+mod commit;
 mod cpu_state;
 mod free_stack;
 mod lost;
 mod open_word;
+mod owner;
 mod page_header;
 mod page_memory;
-mod publish;
+mod page_state;
+mod queue;
 mod reader;
 mod reserve;
 #[cfg(any(test, weir_kunit))]
@@ -21,9 +26,12 @@ pub mod uapi;
 mod word;
 
 pub use channel::{
+    usable_pages,
     Backend,
     Channel,
     Class,
+    Mode,
+    Model,
     Status,
     HEADER_SIZE, //
 };
@@ -44,6 +52,7 @@ pub use page_memory::{
     PageMemory,
     Pinned, //
 };
+pub use page_state::PageState;
 pub use reader::{
     Chunk,
     Progress,

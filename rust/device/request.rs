@@ -16,6 +16,7 @@ use weir_core::uapi::{
     CounterCtl,
     CounterReq,
     CounterValue,
+    FreezeReq,
     InjectReq,
     StatusReq, //
 };
@@ -46,6 +47,7 @@ macro_rules! extensible {
 extensible! {
     ChannelReq: 40, true;
     StatusReq: 72, true;
+    FreezeReq: 8, false;
     InjectReq: 72, true;
     CounterReq: 56, true;
     CounterCtl: 8, false;

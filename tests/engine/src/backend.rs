@@ -11,7 +11,10 @@ use weir_core::{
     Backend,
     Channel,
     CpuState,
+    Mode,
+    Model,
     PageMemory,
+    PageState,
     Word, //
 };
 
@@ -38,10 +41,20 @@ impl Clock for Count {
     }
 }
 
+/// Every model in every mode.
+pub const KINDS: [(Model, Mode); 6] = [
+    (Model::Paged, Mode::Discard),
+    (Model::PerCpu, Mode::Discard),
+    (Model::Shared, Mode::Discard),
+    (Model::Paged, Mode::Overwrite),
+    (Model::PerCpu, Mode::Overwrite),
+    (Model::Shared, Mode::Overwrite),
+];
+
 /// The backend.
 pub struct HostBackend<W, M, C = Count> {
     cpus: Vec<CpuState<W>>,
-    links: Vec<W>,
+    pages: Vec<PageState<W>>,
     ring: Vec<W>,
     memory: M,
     clock: C,
@@ -49,17 +62,24 @@ pub struct HostBackend<W, M, C = Count> {
 }
 
 impl<W: Word, M: PageMemory, C: Clock + Default> HostBackend<W, M, C> {
-    /// A channel of `pages` pages in `memory`, one of them kept for each of `cpus` CPUs.
-    pub fn channel(cpus: u32, pages: usize, memory: M) -> Channel<Self> {
+    /// A channel of `pages` pages in `memory`; of a pool, one of them is kept for each of `cpus` CPUs.
+    pub fn channel(
+        (model, mode): (Model, Mode),
+        cpus: u32,
+        pages: usize,
+        memory: M,
+    ) -> Channel<Self> {
         Channel::new(
             Self {
                 cpus: (0..cpus).map(CpuState::new).collect(),
-                links: (0..pages).map(|_| W::new(0)).collect(),
+                pages: (0..pages).map(|_| PageState::new()).collect(),
                 ring: (0..pages.next_power_of_two()).map(|_| W::new(0)).collect(),
                 memory,
                 clock: C::default(),
                 woken: AtomicBool::new(false),
             },
+            model,
+            mode,
             1,
         )
     }
@@ -78,8 +98,8 @@ impl<W: Word, M: PageMemory, C: Clock> Backend for HostBackend<W, M, C> {
         &self.cpus
     }
 
-    fn links(&self) -> &[W] {
-        &self.links
+    fn pages(&self) -> &[PageState<W>] {
+        &self.pages
     }
 
     fn ring(&self) -> &[W] {

@@ -70,6 +70,14 @@ impl PageMemory for CheckedMemory {
         let start = range.start % UNIT;
         f(&copy[start..start + range.len()])
     }
+
+    /// For tests of one thread: under the model checker it fails where somebody writes meanwhile.
+    fn copy(&self, page: u32, to: &mut [u64]) {
+        for (cell, word) in self.cells[page as usize].iter().zip(to) {
+            // SAFETY: The cell says so.
+            *word = cell.with(|cell| u64::from_ne_bytes(unsafe { *cell }));
+        }
+    }
 }
 
 /// The cell of the model checker, for tests of one thread.
@@ -88,6 +96,72 @@ mod racy {
 
         pub(super) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
+        }
+    }
+}
+
+/// Pages that may be copied while they are written, for the model checker: each write makes a version of
+/// the page, and a copy is any version that the reader may see. Whatever else a copy might be, being
+/// torn, has a part of a version that is as new.
+#[cfg(loom)]
+pub struct VersionedMemory {
+    pages: Vec<(
+        loom::sync::atomic::AtomicU64,
+        std::sync::Mutex<Vec<Vec<u8>>>,
+    )>,
+    page_size: usize,
+}
+
+#[cfg(loom)]
+impl VersionedMemory {
+    /// `pages` pages of `page_size` bytes.
+    pub fn new(pages: usize, page_size: usize) -> Self {
+        Self {
+            pages: (0..pages)
+                .map(|_| {
+                    let first = vec![vec![0; page_size]];
+                    (
+                        loom::sync::atomic::AtomicU64::new(0),
+                        std::sync::Mutex::new(first),
+                    )
+                })
+                .collect(),
+            page_size,
+        }
+    }
+
+    fn seen(&self, page: u32) -> Vec<u8> {
+        let (version, versions) = &self.pages[page as usize];
+        let seen = version.load(loom::sync::atomic::Ordering::Relaxed);
+        versions.lock().expect("no panic")[seen as usize].clone()
+    }
+}
+
+#[cfg(loom)]
+impl PageMemory for VersionedMemory {
+    fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    fn write(&self, page: u32, offset: usize, bytes: &[u8]) {
+        let (version, versions) = &self.pages[page as usize];
+        let number = {
+            let mut versions = versions.lock().expect("no panic");
+            let mut next = versions.last().expect("there is the first").clone();
+            next[offset..offset + bytes.len()].copy_from_slice(bytes);
+            versions.push(next);
+            versions.len() as u64 - 1
+        };
+        version.store(number, loom::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn read<R>(&self, page: u32, range: Range<usize>, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&self.seen(page)[range])
+    }
+
+    fn copy(&self, page: u32, to: &mut [u64]) {
+        for (bytes, word) in self.seen(page).chunks_exact(UNIT).zip(to) {
+            *word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
         }
     }
 }

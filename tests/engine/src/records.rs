@@ -6,12 +6,15 @@ use crate::memory::On;
 use std::collections::BTreeMap;
 use weir_core::{
     uapi::{
+        PageHeader,
         RecordHeader,
+        CPU_NONE,
+        PAGE_OVERWRITE,
+        PAGE_SHARED,
         RECORD_NOP, //
     },
     Backend,
     Channel,
-    Chunk,
     Class,
     Progress,
     Reader,
@@ -22,13 +25,13 @@ use zerocopy::{
     IntoBytes, //
 };
 
-/// Bytes of a record: header, number, and the number again, inverted.
-pub const RECORD: usize = 24;
+/// Bytes of a record: header, number, the number again, inverted, and the lower half of its time.
+pub const RECORD: usize = 16;
 
 const TYPE: u32 = 77;
 
 /// Writes `number` on `cpu`; [`false`] if it was lost.
-pub fn write<B: Backend>(channel: &Channel<B>, cpu: usize, number: u64) -> bool {
+pub fn write<B: Backend>(channel: &Channel<B>, cpu: usize, number: u16) -> bool {
     let pin = On(cpu);
     let Ok(room) = channel.reserve(&pin, RECORD, Class::Live) else {
         return false;
@@ -40,32 +43,33 @@ pub fn write<B: Backend>(channel: &Channel<B>, cpu: usize, number: u64) -> bool 
     };
     room.write(0, header.as_bytes());
     room.write(8, number.as_bytes());
-    room.write(16, (!number).as_bytes());
+    room.write(10, (!number).as_bytes());
+    room.write(12, (room.time() as u32).as_bytes());
     room.commit();
     true
 }
 
 /// A reader that checks every page.
 pub struct Checker {
-    reader: Reader<Vec<Progress>>,
+    reader: Reader<Vec<Progress>, Vec<u64>>,
     cpus: usize,
     /// How often each number came.
-    pub numbers: BTreeMap<u64, u32>,
-    /// Losses that pages told of.
-    pub lost: u64,
+    pub numbers: BTreeMap<u16, u32>,
+    /// Losses of each CPU that pages told of.
+    lost: Vec<u64>,
     sequences: Vec<u64>,
     ends: Vec<u64>,
     nop_allowed: bool,
 }
 
 impl Checker {
-    /// A reader of a channel of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
+    /// A reader of a channel of so many CPUs, and pages of so many bytes.
+    pub fn new(cpus: usize, page_size: usize) -> Self {
         Self {
-            reader: Reader::new(vec![Progress::new(); cpus]),
+            reader: Reader::new(vec![Progress::new(); cpus], vec![0; page_size / 8]),
             cpus,
             numbers: BTreeMap::new(),
-            lost: 0,
+            lost: vec![0; cpus],
             sequences: vec![0; cpus],
             ends: vec![0; cpus],
             nop_allowed: false,
@@ -75,6 +79,11 @@ impl Checker {
     /// Reservations are dropped in this test.
     pub fn allow_nop(&mut self) {
         self.nop_allowed = true;
+    }
+
+    /// Losses that pages told of.
+    pub fn lost(&self) -> u64 {
+        self.lost.iter().sum()
     }
 
     /// Reads one page, or, with `open`, what is committed in an open one; [`false`] if there is none.
@@ -87,29 +96,46 @@ impl Checker {
         let Some(chunk) = chunk else {
             return false;
         };
-        self.check(channel, &chunk);
-        self.reader.consume(channel, chunk);
+        let header = *chunk.header();
+        let records = self.reader.records(channel, &chunk, <[u8]>::to_vec);
+        // If it was overwritten meanwhile, what was copied may be anything.
+        if self.reader.consume(channel, chunk) {
+            self.check(&header, &records);
+        }
         true
     }
 
-    fn check<B: Backend>(&mut self, channel: &Channel<B>, chunk: &Chunk) {
-        let header = chunk.header();
-        let cpu = header.cpu_id as usize;
-        assert_eq!(header.packet_seq_num, self.sequences[cpu]);
-        self.sequences[cpu] += 1;
-        assert!(header.timestamp_begin >= self.ends[cpu]);
+    fn check(&mut self, header: &PageHeader, records: &[u8]) {
+        let owner = match header.flags & PAGE_SHARED {
+            0 => header.cpu_id as usize,
+            _ => 0,
+        };
+        if header.flags & PAGE_OVERWRITE == 0 {
+            assert_eq!(header.packet_seq_num, self.sequences[owner]);
+        } else {
+            assert!(header.packet_seq_num >= self.sequences[owner]);
+        }
+        self.sequences[owner] = header.packet_seq_num + 1;
+        assert!(header.timestamp_begin >= self.ends[owner]);
         assert!(header.timestamp_end >= header.timestamp_begin);
-        self.ends[cpu] = header.timestamp_end;
+        self.ends[owner] = header.timestamp_end;
         let lost = header.lost.iter().map(|&lost| u64::from(lost)).sum::<u64>();
-        assert_eq!(lost != 0, header.lost_begin != 0);
+        assert_eq!(lost, header.events_discarded);
         assert!(header.lost_begin <= header.lost_end);
-        self.lost += lost;
-        let records = chunk.records(channel, <[u8]>::to_vec);
+        if header.cpu_id != CPU_NONE {
+            let before = &mut self.lost[header.cpu_id as usize];
+            assert!(lost >= *before);
+            if header.flags & PAGE_OVERWRITE == 0 {
+                assert_eq!(lost != *before, header.lost_begin != 0);
+            }
+            *before = lost;
+        }
         assert_eq!(
             header.content_size as usize / 8,
             HEADER_SIZE + records.len()
         );
-        assert!(!records.is_empty() || lost != 0);
+        assert!(!records.is_empty() || header.lost_begin != 0);
+        let mut last = header.timestamp_begin as u32;
         for record in records.chunks(RECORD) {
             let (head, body) = RecordHeader::read_from_prefix(record).expect("a header");
             assert_eq!(head.size as usize, RECORD);
@@ -117,8 +143,12 @@ impl Checker {
                 continue;
             }
             assert_eq!(head.type_, TYPE);
-            let [number, inverted] = <[u64; 2]>::read_from_bytes(body).expect("a body");
-            assert_eq!(number, !inverted);
+            let (numbers, time) = <[u16; 2]>::read_from_prefix(body).expect("a body");
+            assert_eq!(numbers[0], !numbers[1]);
+            let time = u32::read_from_bytes(time).expect("a time");
+            assert!(last <= time && time <= header.timestamp_end as u32);
+            last = time;
+            let number = numbers[0];
             *self.numbers.entry(number).or_default() += 1;
         }
     }
@@ -129,6 +159,7 @@ impl Checker {
             for cpu in 0..self.cpus {
                 assert!(channel.close(&On(cpu)));
             }
+            assert!(channel.is_settled(channel.drawn()));
             while self.read(channel, false) {}
         }
         while self.read(channel, false) {}

@@ -2,7 +2,7 @@
 
 //! The engine under a model checker, for what depends on the order in which CPUs see memory: it runs
 //! every interleaving of a few threads, up to a number of preemptions, and every value that a load may
-//! return. Run with `RUSTFLAGS="--cfg loom"`.
+//! return. Run with `RUSTFLAGS="--cfg loom"`; `--nocapture` shows how many executions there were.
 #![cfg(loom)]
 
 use loom::{
@@ -10,18 +10,33 @@ use loom::{
     sync::Arc,
     thread, //
 };
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
 use weir_core::{
     Channel,
     Class,
+    Mode,
+    Model,
+    PageMemory,
     HEADER_SIZE, //
 };
 use weir_engine::{
     backend::HostBackend,
     memory::{
         CheckedMemory,
-        On, //
+        On,
+        VersionedMemory, //
     },
-    model::ModelWord,
+    model::{
+        Flaw,
+        ModelWord,
+        NoFence,
+        NoOrderOfExchanges,
+        NoRelease,
+        Sound, //
+    },
     records::{
         write,
         Checker,
@@ -29,82 +44,187 @@ use weir_engine::{
     },
 };
 
-const PAGES: usize = 4;
-/// Records of a page.
-const A_PAGE: usize = 1;
+type Engine<M, F> = Channel<HostBackend<ModelWord<F>, M>>;
+type Checked<F = Sound> = Engine<CheckedMemory, F>;
+type Versioned = Engine<VersionedMemory, Sound>;
 
-type Model = Channel<HostBackend<ModelWord, CheckedMemory>>;
+const CPUS: usize = 2;
 
-fn check(preemptions: usize, test: impl Fn(Arc<Model>) + Send + Sync + 'static) {
-    let mut builder = Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(move || {
-        let memory = CheckedMemory::new(PAGES, HEADER_SIZE + A_PAGE * RECORD);
-        test(Arc::new(HostBackend::channel(2, PAGES, memory)));
-    });
+/// What is to be checked.
+struct Check {
+    name: &'static str,
+    kind: (Model, Mode),
+    pages: usize,
+    /// Records of a page.
+    a_page: usize,
+    preemptions: usize,
 }
 
-fn end(channel: &Model, checker: &mut Checker, written: &[u64], refused: u64) {
+impl Check {
+    fn page_size(&self) -> usize {
+        HEADER_SIZE + self.a_page * RECORD
+    }
+
+    fn run<M: PageMemory + 'static, F: Flaw>(
+        self,
+        memory: fn(usize, usize) -> M,
+        test: impl Fn(Arc<Engine<M, F>>, Checker) + Send + Sync + 'static,
+    ) {
+        let mut builder = Builder::new();
+        builder.preemption_bound = Some(self.preemptions);
+        let executions = std::sync::Arc::new(AtomicU64::new(0));
+        let count = executions.clone();
+        let (name, preemptions) = (self.name, self.preemptions);
+        builder.check(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let memory = memory(self.pages, self.page_size());
+            let channel = HostBackend::channel(self.kind, CPUS as u32, self.pages, memory);
+            test(Arc::new(channel), Checker::new(CPUS, self.page_size()));
+        });
+        let executions = executions.load(Ordering::Relaxed);
+        println!("{name}: {executions} executions, at most {preemptions} preemptions");
+    }
+
+    /// In memory that finds accesses which are not ordered.
+    fn checked<F: Flaw>(self, test: impl Fn(Arc<Checked<F>>, Checker) + Send + Sync + 'static) {
+        self.run(CheckedMemory::new, test);
+    }
+
+    /// In memory that may be read while it is written.
+    fn versioned(self, test: impl Fn(Arc<Versioned>, Checker) + Send + Sync + 'static) {
+        self.run(VersionedMemory::new, test);
+    }
+}
+
+const PAGED: (Model, Mode) = (Model::Paged, Mode::Discard);
+const PER_CPU: (Model, Mode) = (Model::PerCpu, Mode::Discard);
+const SHARED: (Model, Mode) = (Model::Shared, Mode::Discard);
+
+/// Everything written was read or is lost, and `refused` were lost besides.
+fn end<M: PageMemory, F: Flaw>(
+    channel: &Engine<M, F>,
+    checker: &mut Checker,
+    written: &[u16],
+    refused: u64,
+) {
     checker.finish(channel);
-    let read: Vec<_> = checker
-        .numbers
-        .iter()
-        .map(|(&number, &times)| (number, times))
-        .collect();
-    let written: Vec<_> = written.iter().map(|&number| (number, 1)).collect();
-    assert_eq!(read, written);
-    assert_eq!(checker.lost, refused);
+    for (number, times) in &checker.numbers {
+        assert!(written.contains(number) && *times == 1);
+    }
+    let overwritten = (written.len() - checker.numbers.len()) as u64;
+    assert_eq!(checker.lost(), refused + overwritten);
+}
+
+/// The same where nothing that was written may be lost.
+fn end_whole<M: PageMemory, F: Flaw>(
+    channel: &Engine<M, F>,
+    checker: &mut Checker,
+    written: &[u16],
+    refused: u64,
+) {
+    end(channel, checker, written, refused);
+    assert_eq!(checker.numbers.len(), written.len());
+}
+
+/// Writes `numbers` on `cpu` in a thread of its own, which returns those that were written.
+fn writer<M: PageMemory + 'static, F: Flaw>(
+    channel: &Arc<Engine<M, F>>,
+    cpu: usize,
+    numbers: std::ops::Range<u16>,
+) -> thread::JoinHandle<Vec<u16>> {
+    let channel = channel.clone();
+    thread::spawn(move || {
+        numbers
+            .filter(|number| write(&channel, cpu, *number))
+            .collect()
+    })
 }
 
 /// A writer fills pages while the reader takes them, from the queue and from the open page.
-#[test]
-fn a_writer_and_the_reader() {
-    check(3, |channel| {
-        let writer = {
-            let channel = channel.clone();
-            thread::spawn(move || {
-                (0..2).for_each(|number| assert!(write(&channel, 0, number)));
-            })
-        };
-        let mut checker = Checker::new(2);
+fn writer_and_reader<F: Flaw>(name: &'static str, kind: (Model, Mode), preemptions: usize) {
+    let check = Check {
+        name,
+        kind,
+        pages: 4,
+        a_page: 1,
+        preemptions,
+    };
+    check.checked::<F>(|channel, mut checker| {
+        let writer = writer(&channel, 0, 0..2);
         for _ in 0..2 {
             checker.read(&channel, true);
         }
-        writer.join().expect("no panic");
-        end(&channel, &mut checker, &[0, 1], 0);
+        let written = writer.join().expect("no panic");
+        assert_eq!(written, [0, 1]);
+        end_whole(&channel, &mut checker, &written, 0);
     });
+}
+
+#[test]
+fn paged_writer_and_reader() {
+    writer_and_reader::<Sound>("paged, writer and reader", PAGED, 3);
+}
+
+#[test]
+fn per_cpu_writer_and_reader() {
+    writer_and_reader::<Sound>("per-cpu, writer and reader", PER_CPU, 3);
 }
 
 /// A page goes from one CPU through the reader to another CPU.
 #[test]
-fn a_page_is_used_again_by_another_cpu() {
-    check(2, |channel| {
+fn paged_page_is_used_again_by_another_cpu() {
+    let check = Check {
+        name: "paged, page used again",
+        kind: PAGED,
+        pages: 4,
+        a_page: 1,
+        preemptions: 2,
+    };
+    check.checked::<Sound>(|channel, mut checker| {
         // Three pages can be had by each CPU.
         (0..3).for_each(|number| assert!(write(&channel, 0, number)));
-        let other = {
-            let channel = channel.clone();
-            thread::spawn(move || {
-                let first = write(&channel, 1, 10);
-                let second = write(&channel, 1, 11);
-                (first, second)
-            })
-        };
-        let mut checker = Checker::new(2);
+        let other = writer(&channel, 1, 10..12);
         checker.read(&channel, false);
-        let (first, second) = other.join().expect("no panic");
-        assert!(first);
-        let mut written = vec![0, 1, 2, 10];
-        if second {
-            written.push(11);
+        let mut written = other.join().expect("no panic");
+        assert!(written.contains(&10));
+        let refused = 2 - written.len() as u64;
+        written.extend(0..3);
+        end_whole(&channel, &mut checker, &written, refused);
+    });
+}
+
+/// A ring is filled, read and filled again.
+#[test]
+fn per_cpu_page_is_used_again() {
+    let check = Check {
+        name: "per-cpu, page used again",
+        kind: PER_CPU,
+        pages: 4,
+        a_page: 1,
+        preemptions: 3,
+    };
+    check.checked::<Sound>(|channel, mut checker| {
+        let other = writer(&channel, 0, 0..4);
+        for _ in 0..2 {
+            checker.read(&channel, true);
         }
-        end(&channel, &mut checker, &written, u64::from(!second));
+        let written = other.join().expect("no panic");
+        let refused = 4 - written.len() as u64;
+        end_whole(&channel, &mut checker, &written, refused);
     });
 }
 
 /// Two CPUs publish at the same time.
 #[test]
-fn two_writers() {
-    check(3, |channel| {
+fn paged_two_writers() {
+    let check = Check {
+        name: "paged, two writers",
+        kind: PAGED,
+        pages: 4,
+        a_page: 1,
+        preemptions: 3,
+    };
+    check.checked::<Sound>(|channel, mut checker| {
         let other = {
             let channel = channel.clone();
             thread::spawn(move || {
@@ -115,15 +235,68 @@ fn two_writers() {
         assert!(write(&channel, 0, 0));
         assert!(channel.close(&On(0)));
         other.join().expect("no panic");
-        let mut checker = Checker::new(2);
-        end(&channel, &mut checker, &[0, 10], 0);
+        end_whole(&channel, &mut checker, &[0, 10], 0);
+    });
+}
+
+/// Two CPUs write to one page, over its end, while the reader reads.
+fn shared_writers<F: Flaw>(name: &'static str, a_page: usize, preemptions: usize) {
+    let check = Check {
+        name,
+        kind: SHARED,
+        pages: 4,
+        a_page,
+        preemptions,
+    };
+    check.checked::<F>(|channel, mut checker| {
+        let other = writer(&channel, 1, 10..12);
+        let mut written = vec![];
+        written.extend((0..2).filter(|number| write(&channel, 0, *number)));
+        checker.read(&channel, false);
+        written.extend(other.join().expect("no panic"));
+        assert_eq!(written.len(), 4);
+        end_whole(&channel, &mut checker, &written, 0);
+    });
+}
+
+#[test]
+fn shared_two_writers() {
+    shared_writers::<Sound>("shared, two writers", 2, 3);
+}
+
+/// The page of all CPUs is closed while it is written, and used again.
+#[test]
+fn shared_close_and_full() {
+    let check = Check {
+        name: "shared, close while written, full",
+        kind: SHARED,
+        pages: 2,
+        a_page: 2,
+        preemptions: 3,
+    };
+    check.checked::<Sound>(|channel, mut checker| {
+        let other = writer(&channel, 1, 10..12);
+        channel.close(&On(0));
+        let mut written = vec![];
+        written.extend((0..2).filter(|number| write(&channel, 0, *number)));
+        checker.read(&channel, false);
+        written.extend(other.join().expect("no panic"));
+        let refused = 4 - written.len() as u64;
+        end_whole(&channel, &mut checker, &written, refused);
     });
 }
 
 /// An interrupt writes in the middle of a record; the reader must see neither before both are whole.
 #[test]
-fn a_nested_writer_and_the_reader() {
-    check(3, |channel| {
+fn paged_nested_writer_and_reader() {
+    let check = Check {
+        name: "paged, nested writer and reader",
+        kind: PAGED,
+        pages: 4,
+        a_page: 1,
+        preemptions: 3,
+    };
+    check.checked::<Sound>(|channel, mut checker| {
         let writer = {
             let channel = channel.clone();
             thread::spawn(move || {
@@ -134,18 +307,79 @@ fn a_nested_writer_and_the_reader() {
                 drop(outer);
             })
         };
-        let mut checker = Checker::new(2);
         checker.allow_nop();
         checker.read(&channel, true);
         writer.join().expect("no panic");
-        end(&channel, &mut checker, &[1], 0);
+        end_whole(&channel, &mut checker, &[1], 0);
+    });
+}
+
+/// Pages are overwritten while the reader copies them.
+fn overwritten(name: &'static str, model: Model, preemptions: usize) {
+    let check = Check {
+        name,
+        kind: (model, Mode::Overwrite),
+        pages: 4,
+        a_page: 1,
+        preemptions,
+    };
+    check.versioned(|channel, mut checker| {
+        // The ring of CPU 0 is full.
+        (0..2).for_each(|number| assert!(write(&channel, 0, number)));
+        let other = writer(&channel, 0, 2..4);
+        for _ in 0..2 {
+            checker.read(&channel, true);
+        }
+        let mut written = other.join().expect("no panic");
+        written.extend(0..2);
+        assert_eq!(written.len(), 4);
+        end(&channel, &mut checker, &written, 0);
+    });
+}
+
+#[test]
+fn per_cpu_overwritten_while_read() {
+    overwritten("per-cpu, overwritten while read", Model::PerCpu, 3);
+}
+
+#[test]
+fn paged_overwritten_while_read() {
+    overwritten("paged, overwritten while read", Model::Paged, 2);
+}
+
+/// Two CPUs overwrite the pages of all while the reader copies one.
+#[test]
+fn shared_overwritten_while_read() {
+    let check = Check {
+        name: "shared, overwritten while read",
+        kind: (Model::Shared, Mode::Overwrite),
+        pages: 2,
+        a_page: 2,
+        preemptions: 3,
+    };
+    check.versioned(|channel, mut checker| {
+        (0..4).for_each(|number| assert!(write(&channel, 0, number)));
+        let other = writer(&channel, 1, 10..12);
+        let mut written: Vec<_> = (0..4).collect();
+        written.extend((4..5).filter(|number| write(&channel, 0, *number)));
+        checker.read(&channel, false);
+        written.extend(other.join().expect("no panic"));
+        // A page that is still written is not overwritten; what would need it is refused.
+        let refused = 7 - written.len() as u64;
+        end(&channel, &mut checker, &written, refused);
     });
 }
 
 /// The reader goes to sleep while the page that it waits for is published: one of both notices.
-#[test]
-fn nobody_sleeps_with_a_page_there() {
-    check(3, |channel| {
+fn nobody_sleeps<F: Flaw>(name: &'static str, kind: (Model, Mode)) {
+    let check = Check {
+        name,
+        kind,
+        pages: 4,
+        a_page: 2,
+        preemptions: 3,
+    };
+    check.checked::<F>(|channel, _| {
         let writer = {
             let channel = channel.clone();
             thread::spawn(move || {
@@ -158,4 +392,45 @@ fn nobody_sleeps_with_a_page_there() {
         writer.join().expect("no panic");
         assert!(readable || channel.backend().was_woken());
     });
+}
+
+#[test]
+fn paged_nobody_sleeps_with_a_page_there() {
+    nobody_sleeps::<Sound>("paged, nobody sleeps", PAGED);
+}
+
+#[test]
+fn per_cpu_nobody_sleeps_with_a_page_there() {
+    nobody_sleeps::<Sound>("per-cpu, nobody sleeps", PER_CPU);
+}
+
+#[test]
+fn shared_nobody_sleeps_with_a_page_there() {
+    nobody_sleeps::<Sound>("shared, nobody sleeps", SHARED);
+}
+
+// What the checks above are worth: with words that do less than they must, they fail.
+
+#[test]
+#[should_panic]
+fn a_missing_release_is_found() {
+    writer_and_reader::<NoRelease>("paged, no release", PAGED, 3);
+}
+
+#[test]
+#[should_panic]
+fn a_missing_release_is_found_in_rings() {
+    writer_and_reader::<NoRelease>("per-cpu, no release", PER_CPU, 3);
+}
+
+#[test]
+#[should_panic]
+fn exchanges_without_order_are_found() {
+    shared_writers::<NoOrderOfExchanges>("shared, no order of exchanges", 2, 2);
+}
+
+#[test]
+#[should_panic]
+fn a_missing_fence_is_found() {
+    nobody_sleeps::<NoFence>("paged, no fence", PAGED);
 }

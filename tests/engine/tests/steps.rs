@@ -10,10 +10,15 @@ use std::{
 };
 use weir_core::{
     Channel,
+    Mode,
+    Model,
     HEADER_SIZE, //
 };
 use weir_engine::{
-    backend::HostBackend,
+    backend::{
+        HostBackend,
+        KINDS, //
+    },
     memory::{
         CheckedMemory,
         On, //
@@ -34,35 +39,60 @@ const CPUS: usize = 2;
 const A_PAGE: usize = 2;
 const PAGE: usize = HEADER_SIZE + A_PAGE * RECORD;
 
+type Kind = (Model, Mode);
+
 type Host = HostBackend<SteppedWord, CheckedMemory>;
 
 /// A channel, its reader, and what was written to it.
 struct World {
+    kind: Kind,
+    pages: usize,
     channel: Channel<Host>,
     checker: RefCell<Checker>,
-    written: RefCell<Vec<u64>>,
+    written: RefCell<Vec<u16>>,
     refused: RefCell<u64>,
-    next: RefCell<u64>,
+    next: RefCell<u16>,
 }
 
 impl World {
-    fn new(pages: usize) -> Rc<Self> {
+    fn new(kind: Kind, pages: usize) -> Rc<Self> {
         let memory = CheckedMemory::new(pages, PAGE);
         Rc::new(Self {
-            channel: Host::channel(CPUS as u32, pages, memory),
-            checker: RefCell::new(Checker::new(CPUS)),
+            kind,
+            pages,
+            channel: Host::channel(kind, CPUS as u32, pages, memory),
+            checker: RefCell::new(Checker::new(CPUS, PAGE)),
             written: RefCell::default(),
             refused: RefCell::default(),
             next: RefCell::default(),
         })
     }
 
-    fn write(&self, cpu: usize) {
+    /// Pages that one CPU can fill.
+    fn capacity(&self) -> usize {
+        match self.kind {
+            // All but the page kept for the other one.
+            (Model::Paged, Mode::Discard) => self.pages - 1,
+            (Model::Shared, _) => self.pages,
+            _ => self.pages / CPUS,
+        }
+    }
+
+    /// Says whether there was room.
+    fn write(&self, cpu: usize) -> bool {
         let number = self.next.replace_with(|next| *next + 1);
-        if write(&self.channel, cpu, number) {
+        let written = write(&self.channel, cpu, number);
+        if written {
             self.written.borrow_mut().push(number);
         } else {
             *self.refused.borrow_mut() += 1;
+        }
+        written
+    }
+
+    fn write_some(&self, cpu: usize, records: usize) {
+        for _ in 0..records {
+            self.write(cpu);
         }
     }
 
@@ -73,8 +103,9 @@ impl World {
         }
     }
 
-    /// Everything written was read once, everything refused was counted, and no page is gone.
-    fn end(&self, pages: usize) {
+    /// Everything written was read once, or is counted as lost; everything refused is counted; and no page
+    /// is gone.
+    fn end(&self) {
         let mut checker = self.checker.borrow_mut();
         checker.finish(&self.channel);
         let mut written = self.written.borrow().clone();
@@ -87,14 +118,32 @@ impl World {
                 number
             })
             .collect();
-        assert_eq!(read, written);
-        assert_eq!(checker.lost, *self.refused.borrow());
-        // All pages but the one kept for the other CPU can be filled again.
-        let mut filled = 0;
-        while write(&self.channel, 0, u64::MAX) {
-            filled += 1;
+        let refused = *self.refused.borrow();
+        if self.kind.1 == Mode::Discard {
+            assert_eq!(read, written);
+            assert_eq!(checker.lost(), refused);
+            let mut filled = 0;
+            while write(&self.channel, 0, u16::MAX) {
+                filled += 1;
+            }
+            assert_eq!(filled, self.capacity() * A_PAGE);
+            return;
         }
-        assert_eq!(filled, (pages - 1) * A_PAGE);
+        assert!(read.iter().all(|number| written.contains(number)));
+        let overwritten = (written.len() - read.len()) as u64;
+        assert_eq!(checker.lost(), refused + overwritten);
+        // The newest pages are what is kept.
+        let kept = self.capacity() * A_PAGE;
+        let first = self.next.take();
+        let last = first + 3 * kept as u16;
+        for number in first..last {
+            assert!(write(&self.channel, 0, number));
+        }
+        checker.numbers.clear();
+        checker.finish(&self.channel);
+        let read: Vec<_> = checker.numbers.keys().copied().collect();
+        let newest: Vec<_> = (last - kept as u16..last).collect();
+        assert_eq!(read, newest);
     }
 }
 
@@ -124,12 +173,12 @@ impl Event {
 
     fn happen(self, world: &World) {
         match self {
-            Self::Interrupt(records) => (0..records).for_each(|_| world.write(0)),
+            Self::Interrupt(records) => world.write_some(0, records),
             Self::Close => {
                 world.channel.close(&On(0));
             }
             Self::Read => world.read(true),
-            Self::OtherCpu(records) => (0..records).for_each(|_| world.write(1)),
+            Self::OtherCpu(records) => world.write_some(1, records),
         }
     }
 }
@@ -148,18 +197,21 @@ enum Scenario {
 impl Scenario {
     const ALL: [Self; 3] = [Self::Write, Self::WriteFull, Self::Read];
 
-    fn prepare(self, world: &World, pages: usize) {
-        match self {
-            Self::Write => {}
-            Self::WriteFull => (0..(pages - 1) * A_PAGE).for_each(|_| world.write(0)),
-            Self::Read => (0..A_PAGE + 1).for_each(|_| world.write(0)),
+    fn prepare(self, world: &World) {
+        let records = match self {
+            Self::Write => 0,
+            Self::WriteFull => world.capacity() * A_PAGE,
+            Self::Read => A_PAGE + 1,
+        };
+        for _ in 0..records {
+            assert!(world.write(0));
         }
     }
 
     fn run(self, world: &World) {
         match self {
             Self::Write => {
-                (0..A_PAGE + 1).for_each(|_| world.write(0));
+                world.write_some(0, A_PAGE + 1);
                 world.channel.close(&On(0));
             }
             Self::WriteFull => {
@@ -173,20 +225,21 @@ impl Scenario {
 }
 
 /// Says what was tried when an assertion fails.
-struct Tell<'a>(Scenario, usize, &'a [(u64, Event)]);
+struct Tell<'a>(Kind, Scenario, usize, &'a [(u64, Event)]);
 
 impl Drop for Tell<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{:?} with {} pages and {:?}", self.0, self.1, self.2);
+            let Self(kind, scenario, pages, events) = self;
+            eprintln!("{kind:?}, {scenario:?} with {pages} pages and {events:?}");
         }
     }
 }
 
-fn try_events(scenario: Scenario, pages: usize, events: &[(u64, Event)]) -> bool {
-    let _told = Tell(scenario, pages, events);
-    let world = World::new(pages);
-    scenario.prepare(&world, pages);
+fn try_events(kind: Kind, scenario: Scenario, pages: usize, events: &[(u64, Event)]) -> bool {
+    let _told = Tell(kind, scenario, pages, events);
+    let world = World::new(kind, pages);
+    scenario.prepare(&world);
     let boxed = events
         .iter()
         .map(|&(after, event)| {
@@ -196,42 +249,73 @@ fn try_events(scenario: Scenario, pages: usize, events: &[(u64, Event)]) -> bool
         })
         .collect();
     let happened = run(boxed, || scenario.run(&world));
-    world.end(pages);
+    world.end();
     happened
 }
 
 #[test]
 fn one_event_at_every_step() {
-    let mut tried = 0;
-    for pages in [4, 6] {
-        for scenario in Scenario::ALL {
-            for event in Event::ALL {
-                let mut after = 0;
-                while try_events(scenario, pages, &[(after, event)]) {
-                    after += 1;
-                    tried += 1;
+    for kind in KINDS {
+        for pages in [4, 8] {
+            for scenario in Scenario::ALL {
+                for event in Event::ALL {
+                    let mut after = 0;
+                    while try_events(kind, scenario, pages, &[(after, event)]) {
+                        after += 1;
+                    }
+                    assert!(after > 4, "{kind:?}, {scenario:?} has steps");
                 }
-                assert!(after > 10, "{scenario:?} has steps");
             }
         }
     }
-    assert!(tried > 1000);
 }
 
-#[test]
-fn two_events_at_every_two_steps() {
+fn two_events_at_every_two_steps(kind: Kind) {
+    let mut tried = 0;
     for scenario in Scenario::ALL {
         for first in Event::ALL {
             for second in Event::ALL {
                 let mut after = 0;
-                while try_events(scenario, 4, &[(after, first)]) {
+                while try_events(kind, scenario, 4, &[(after, first)]) {
                     let mut later = 0;
-                    while try_events(scenario, 4, &[(after, first), (later, second)]) {
+                    while try_events(kind, scenario, 4, &[(after, first), (later, second)]) {
                         later += 1;
                     }
+                    tried += later;
                     after += 1;
                 }
             }
         }
     }
+    println!("{kind:?}: {tried} runs");
+}
+
+#[test]
+fn two_events_paged_discard() {
+    two_events_at_every_two_steps((Model::Paged, Mode::Discard));
+}
+
+#[test]
+fn two_events_per_cpu_discard() {
+    two_events_at_every_two_steps((Model::PerCpu, Mode::Discard));
+}
+
+#[test]
+fn two_events_shared_discard() {
+    two_events_at_every_two_steps((Model::Shared, Mode::Discard));
+}
+
+#[test]
+fn two_events_paged_overwrite() {
+    two_events_at_every_two_steps((Model::Paged, Mode::Overwrite));
+}
+
+#[test]
+fn two_events_per_cpu_overwrite() {
+    two_events_at_every_two_steps((Model::PerCpu, Mode::Overwrite));
+}
+
+#[test]
+fn two_events_shared_overwrite() {
+    two_events_at_every_two_steps((Model::Shared, Mode::Overwrite));
 }

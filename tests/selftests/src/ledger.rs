@@ -26,9 +26,13 @@ use libweir::{
 };
 use std::collections::BTreeMap;
 
+/// Index of the cause that nobody is told of when writing.
+const OVERWRITTEN: usize = LOST_CAUSES - 1;
+
 /// What was read of one writer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Writer {
+    next: u64,
     read: u64,
     refused: u64,
 }
@@ -36,6 +40,10 @@ struct Writer {
 /// The books of one channel, over all runs of the torture module on it.
 #[derive(Debug, Default)]
 pub struct Ledger {
+    /// The channel overwrites, so there may be gaps.
+    overwrites: bool,
+    /// Records that were written and did not come, in all runs that were closed.
+    overwritten: u64,
     writers: BTreeMap<(u32, u32), Writer>,
     /// What was refused on each CPU in all runs that were closed, by cause.
     refused: BTreeMap<u32, [u64; LOST_CAUSES]>,
@@ -48,8 +56,10 @@ pub struct Ledger {
 pub struct RunTotals {
     /// Calls of `weir_channel_write()`.
     pub attempted: u64,
-    /// Records that were written, and read.
+    /// Records that were written.
     pub written: u64,
+    /// Of these, not read: of channels that overwrite only.
+    pub overwritten: u64,
     /// Records that were refused, by cause.
     pub refused: [u64; LOST_CAUSES],
     /// Records written inside of another write.
@@ -60,6 +70,14 @@ impl Ledger {
     /// Begins with a new channel.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Begins with a new channel that overwrites what is not read.
+    pub fn overwriting() -> Self {
+        Ledger {
+            overwrites: true,
+            ..Self::default()
+        }
     }
 
     /// Takes a record of a page of `cpu`. Only torture records are allowed.
@@ -83,20 +101,21 @@ impl Ledger {
         );
         let writer = self.writers.entry((head.cpu, head.source)).or_default();
         ensure!(
-            head.sequence == writer.read,
+            head.sequence == writer.next || (self.overwrites && head.sequence > writer.next),
             "{} {head:?} came where number {} of its writer is next",
-            if head.sequence < writer.read {
+            if head.sequence < writer.next {
                 "again or late:"
             } else {
                 "after a gap:"
             },
-            writer.read
+            writer.next
         );
         ensure!(
             head.refused >= writer.refused,
             "fewer refused than before, which were {}: {head:?}",
             writer.refused
         );
+        writer.next = head.sequence + 1;
         writer.read += 1;
         writer.refused = head.refused;
         Ok(())
@@ -155,8 +174,9 @@ impl Ledger {
                 "the torture module's own counts do not add up: {}",
                 place()
             );
+            let missing = status.written.checked_sub(writer.read);
             ensure!(
-                writer.read == status.written,
+                missing == Some(0) || (self.overwrites && writer.next <= status.written),
                 "{} records were read of {} that were written: {}",
                 writer.read,
                 status.written,
@@ -170,6 +190,7 @@ impl Ledger {
             );
             totals.attempted += status.attempted;
             totals.written += status.written;
+            totals.overwritten += missing.unwrap_or(0);
             totals.inside += status.inside;
             let sums = self.refused.entry(status.cpu).or_default();
             // The causes have the same numbers in both interfaces.
@@ -178,6 +199,7 @@ impl Ledger {
                 totals.refused[cause] += count;
             }
         }
+        self.overwritten += totals.overwritten;
         if let Some(((cpu, source), _)) = self.writers.first_key_value() {
             bail!("records of source {source} of CPU {cpu} were read, which was not started");
         }
@@ -191,7 +213,11 @@ impl Ledger {
     ///
     /// They differ.
     pub fn check_cpu(&self, cpu: u32, status: &StatusReq, pages: &CpuTotals) -> Result<()> {
-        let refused = self.refused.get(&cpu).copied().unwrap_or_default();
+        let mut refused = self.refused.get(&cpu).copied().unwrap_or_default();
+        if self.overwrites {
+            // Nobody is refused for these: only their sum over all CPUs can be known.
+            refused[OVERWRITTEN] = status.lost[OVERWRITTEN];
+        }
         ensure!(
             status.lost == refused,
             "CPU {cpu} counts {:?} lost by cause, but its writers were refused {refused:?}",
@@ -217,8 +243,9 @@ impl Ledger {
             "CPU {cpu}: pages report {reported} lost of {total}, and STATUS {} that some are not reported",
             if all_reported { "does not say" } else { "says" }
         );
-        // Parts of open pages come in addition to those published, and replace others.
-        if pages.partial == 0 {
+        // Parts of open pages come in addition to those published, and replace others. Pages that all CPUs
+        // write are not one CPU's.
+        if pages.partial == 0 && !pages.shared && !self.overwrites {
             ensure!(
                 pages.pages == status.pages,
                 "CPU {cpu}: {} pages were read of {} published",
@@ -235,11 +262,18 @@ impl Ledger {
     ///
     /// They differ, or a status cannot be read.
     pub fn check_channel(&self, session: &crate::session::Session) -> Result<()> {
+        let mut overwritten = 0;
         for cpu in libweir::cpu::possible()? {
             let status = session.channel().status(cpu)?;
             self.check_cpu(cpu, &status, &session.verifier().totals(cpu))
                 .context("what was lost")?;
+            overwritten += status.lost[OVERWRITTEN];
         }
+        ensure!(
+            overwritten == self.overwritten,
+            "{overwritten} records count as overwritten, but {} were written and not read",
+            self.overwritten
+        );
         Ok(())
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod child;
 pub mod dump;
+pub mod exercise;
 pub mod ktap;
 pub mod ledger;
 pub mod payload;

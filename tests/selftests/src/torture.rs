@@ -3,7 +3,10 @@
 //! Driving `weir_torture.ko`, whose interface is `tests/module/weir_torture.h`.
 
 use crate::{
-    ktap::skip,
+    ktap::{
+        skip,
+        Skip, //
+    },
     syscall::{
         ioctl,
         Argument, //
@@ -13,6 +16,10 @@ use anyhow::{
     bail,
     Context,
     Result, //
+};
+use libweir::{
+    Channel,
+    ChannelOptions, //
 };
 use rustix::{
     fd::{
@@ -219,6 +226,27 @@ impl Torture {
             }),
             Err(Errno::OPNOTSUPP) => Err(skip("there is no NMI that could be sent here")),
             Err(errno) => Err(errno).context("starting the torture writers"),
+        }
+    }
+
+    /// The sources that this machine has.
+    ///
+    /// # Errors
+    ///
+    /// Those of a channel, and of [`Torture::start`].
+    pub fn sources(&self) -> Result<Vec<Source>> {
+        let channel = Channel::create(&ChannelOptions::default())?;
+        let request = Start::new(&[Source::Nmi], PAYLOAD_MIN..=PAYLOAD_MIN).records(1);
+        match self.start(&channel, request) {
+            Ok(run) => {
+                run.stop()?;
+                Ok(Source::ALL.to_vec())
+            }
+            Err(error) if error.is::<Skip>() => Ok(Source::ALL
+                .into_iter()
+                .filter(|source| *source != Source::Nmi)
+                .collect()),
+            Err(error) => Err(error),
         }
     }
 }

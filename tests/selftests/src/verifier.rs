@@ -26,6 +26,8 @@ pub struct CpuTotals {
     pub pages: u64,
     /// How many of them were parts of open ones.
     pub partial: u64,
+    /// Whether they were pages that all CPUs write, which tell of the losses of this one.
+    pub shared: bool,
     /// Records.
     pub records: u64,
     /// Losses that page headers reported, by cause.
@@ -69,6 +71,7 @@ impl Verifier {
         for cpu in self.cpus.values() {
             sum.pages += cpu.pages;
             sum.partial += cpu.partial;
+            sum.shared |= cpu.shared;
             sum.records += cpu.records;
             for (sum, lost) in sum.lost.iter_mut().zip(cpu.lost) {
                 *sum += lost;
@@ -102,7 +105,7 @@ impl Verifier {
         );
         self.check_times(&header, now).with_context(place)?;
         let records = page.verify().with_context(place)?;
-        self.continuity.follow(&page)?;
+        let lost = self.continuity.follow(&page)?;
         for record in page.records() {
             let record = record.with_context(place)?;
             if let Record::Other { header, .. } = record {
@@ -112,14 +115,20 @@ impl Verifier {
                     place()
                 );
             }
-            take(header.cpu_id, &record).with_context(place)?;
+            // Of a page that all CPUs write, each record says which wrote it.
+            let cpu = match page.is_shared() {
+                true => record.cpu().with_context(place)?,
+                false => header.cpu_id,
+            };
+            take(cpu, &record).with_context(place)?;
         }
         let totals = self.cpus.entry(header.cpu_id).or_default();
         totals.pages += 1;
         totals.partial += u64::from(page.is_partial());
+        totals.shared = page.is_shared();
         totals.records += records;
-        for (total, lost) in totals.lost.iter_mut().zip(header.lost) {
-            *total += u64::from(lost);
+        for (total, lost) in totals.lost.iter_mut().zip(lost) {
+            *total += lost;
         }
         Ok(())
     }
@@ -133,7 +142,7 @@ impl Verifier {
             self.begin
         );
         let (begin, end) = (header.lost_begin, header.lost_end);
-        let none = header.lost.iter().all(|lost| *lost == 0);
+        let none = begin == 0;
         ensure!(
             none || (self.begin <= begin && end <= now),
             "it reports losses of {begin} to {end} ns, but the channel is of {} to {now}",
@@ -273,6 +282,7 @@ mod tests {
             CpuTotals {
                 pages: 2,
                 partial: 0,
+                shared: false,
                 records: 4,
                 lost: [2, 1, 0, 0]
             }

@@ -115,24 +115,23 @@ impl PageBuilder {
         self.push(&bytes, time)
     }
 
-    /// Reports losses between two times in ns, by cause; `discarded` is the sum since the beginning.
-    pub fn lost(
-        &mut self,
-        lost: [u32; uapi::LOST_CAUSES],
-        begin: u64,
-        end: u64,
-        discarded: u64,
-    ) -> &mut Self {
+    /// Sets how many records were lost since the channel began, by cause.
+    pub fn discarded(&mut self, lost: [u32; uapi::LOST_CAUSES]) -> &mut Self {
         self.header.lost = lost;
-        self.header.lost_begin = begin;
-        self.header.lost_end = end;
-        self.header.events_discarded = discarded;
-        self.cover(begin, end)
+        self.header.events_discarded = lost.iter().map(|lost| u64::from(*lost)).sum();
+        self
     }
 
-    /// Sets how many records were lost since the channel began.
-    pub fn discarded(&mut self, discarded: u64) -> &mut Self {
-        self.header.events_discarded = discarded;
+    /// The same, where the latest of them were lost between two times in ns.
+    pub fn lost(&mut self, lost: [u32; uapi::LOST_CAUSES], begin: u64, end: u64) -> &mut Self {
+        self.header.lost_begin = begin;
+        self.header.lost_end = end;
+        self.discarded(lost).cover(begin, end)
+    }
+
+    /// Sets `uapi::PAGE_*`.
+    pub fn flags(&mut self, flags: u32) -> &mut Self {
+        self.header.flags |= flags;
         self
     }
 

@@ -216,6 +216,21 @@ impl Channel {
         ioctl::channel_flush(&self.fd).map_err(|errno| Error::call(Call::ChannelFlush, errno))
     }
 
+    /// Keeps every page that is not read, or overwrites them again: of a channel that overwrites, so that
+    /// what was written before this can be read without haste.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::ChannelFreeze`] with `EINVAL` where the channel does not overwrite.
+    pub fn freeze(&self, frozen: bool) -> Result<()> {
+        let mut request = uapi::FreezeReq {
+            size: size_of::<uapi::FreezeReq>() as u32,
+            frozen: u32::from(frozen),
+        };
+        ioctl::channel_freeze(&self.fd, &mut request)
+            .map_err(|errno| Error::call(Call::ChannelFreeze, errno))
+    }
+
     /// What one CPU wrote and lost so far.
     ///
     /// # Errors

@@ -28,6 +28,8 @@ pub enum Call {
     ChannelStatus(u32),
     /// `WEIR_IOC_CHANNEL_FLUSH`.
     ChannelFlush,
+    /// `WEIR_IOC_CHANNEL_FREEZE`.
+    ChannelFreeze,
     /// `read()` of pages.
     Read,
     /// `poll()`.
@@ -53,6 +55,7 @@ impl fmt::Display for Call {
             Call::ChannelCreate => f.write_str("cannot create the channel"),
             Call::ChannelStatus(cpu) => write!(f, "cannot read the status of CPU {cpu}"),
             Call::ChannelFlush => f.write_str("cannot flush the channel"),
+            Call::ChannelFreeze => f.write_str("cannot freeze the channel"),
             Call::Read => f.write_str("cannot read from the channel"),
             Call::Poll => f.write_str("cannot wait for the channel"),
             Call::Inject => f.write_str("cannot inject"),
@@ -178,6 +181,9 @@ fn explain(call: &Call, errno: Errno) -> String {
              them a CPU, and the watermark is not above the pool"
         }
         (Call::ChannelCreate, Errno::NOMEM) => "not enough memory: ask for fewer or smaller pages",
+        (Call::ChannelFreeze, Errno::INVAL) => {
+            "only a channel in the mode overwrite can be frozen"
+        }
         (Call::ChannelStatus(_), Errno::INVAL) => {
             "there is no such CPU: see /sys/devices/system/cpu/possible"
         }

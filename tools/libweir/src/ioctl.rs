@@ -46,6 +46,9 @@ pub const COUNTER_RELEASE: Opcode =
 /// `WEIR_IOC_COUNTER_READ`.
 pub const COUNTER_READ: Opcode =
     opcode::read_write::<uapi::CounterValue>(MAGIC, uapi::IOC_COUNTER_READ as u8);
+/// `WEIR_IOC_CHANNEL_FREEZE`.
+pub const CHANNEL_FREEZE: Opcode =
+    opcode::write::<uapi::FreezeReq>(MAGIC, uapi::IOC_CHANNEL_FREEZE as u8);
 
 /// One call: an opcode, and the bytes it works on.
 struct Call<'a> {
@@ -108,6 +111,15 @@ pub fn request<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: &mut [u8]) -> Result<
 /// See `WEIR_IOC_CHANNEL_CREATE` in the header.
 pub fn channel_create<Fd: AsFd>(fd: Fd, req: &mut uapi::ChannelReq) -> Result<(), Errno> {
     request(fd, CHANNEL_CREATE, req.as_mut_bytes())
+}
+
+/// Keeps what a channel that overwrites has, or keeps it no longer.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_CHANNEL_FREEZE` in the header.
+pub fn channel_freeze<Fd: AsFd>(fd: Fd, req: &mut uapi::FreezeReq) -> Result<(), Errno> {
+    request(fd, CHANNEL_FREEZE, req.as_mut_bytes())
 }
 
 /// Reads what one CPU wrote and lost.

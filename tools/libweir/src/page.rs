@@ -84,18 +84,20 @@ pub enum PageErrorKind {
     /// Flags that this version does not know.
     #[error("the flags {0:#x} are not known: it was written by a newer weir")]
     Flags(u32),
-    /// The times of the losses do not go with their number.
-    #[error("{count} records are said to be lost between {begin} ns and {end} ns")]
+    /// The times of the losses cannot be.
+    #[error(
+        "{count} records are said to be lost, the last of them between {begin} ns and {end} ns"
+    )]
     LostTimes {
-        /// Sum over all causes.
+        /// Since the channel began.
         count: u64,
         /// What the header says.
         begin: u64,
         /// What the header says.
         end: u64,
     },
-    /// More were lost since the page before than since the channel began.
-    #[error("{count} records are said to be lost since the page before, but only {total} since the channel began")]
+    /// What was lost is not the sum over all causes.
+    #[error("{count} records are said to be lost by cause, but {total} in all")]
     LostCount {
         /// Sum over all causes.
         count: u64,
@@ -207,9 +209,9 @@ impl<'a> Page<'a> {
         self.header.flags & uapi::PAGE_PARTIAL != 0
     }
 
-    /// Number of records that this CPU lost since the page before, for all causes.
-    pub fn lost(&self) -> u64 {
-        lost(&self.header)
+    /// Whether all CPUs wrote it.
+    pub fn is_shared(&self) -> bool {
+        self.header.flags & uapi::PAGE_SHARED != 0
     }
 
     /// The records, in order. After an error there are no more.
@@ -245,7 +247,7 @@ impl<'a> Page<'a> {
                 last = time;
             }
             match record.cpu() {
-                Some(cpu) if cpu != self.header.cpu_id => {
+                Some(cpu) if cpu != self.header.cpu_id && !self.is_shared() => {
                     return error(RecordErrorKind::Cpu {
                         record: cpu,
                         page: self.header.cpu_id,
@@ -310,14 +312,15 @@ pub(crate) fn parse_header(bytes: &[u8], base: u64) -> Result<PageHeader, PageEr
             },
         );
     }
-    if header.flags & !uapi::PAGE_PARTIAL != 0 {
+    let flags = uapi::PAGE_PARTIAL | uapi::PAGE_SHARED | uapi::PAGE_OVERWRITE;
+    if header.flags & !flags != 0 {
         return error(
             std::mem::offset_of!(PageHeader, flags),
             PageErrorKind::Flags(header.flags),
         );
     }
     check_losses(&header, base)?;
-    if content == bits(HEADER_SIZE) && lost(&header) == 0 {
+    if content == bits(HEADER_SIZE) && header.lost_begin == 0 {
         return error(
             std::mem::offset_of!(PageHeader, content_size),
             PageErrorKind::Empty,
@@ -327,31 +330,25 @@ pub(crate) fn parse_header(bytes: &[u8], base: u64) -> Result<PageHeader, PageEr
 }
 
 fn check_losses(header: &PageHeader, base: u64) -> Result<(), PageError> {
-    let count = lost(header);
+    let count: u64 = header.lost.iter().map(|count| u64::from(*count)).sum();
+    let total = header.events_discarded;
     let (begin, end) = (header.lost_begin, header.lost_end);
-    let times_right = if count == 0 {
-        begin == 0 && end == 0
-    } else {
-        begin <= end
-    };
-    if !times_right {
+    if begin > end || (begin == 0) != (end == 0) || (begin != 0 && total == 0) {
         return Err(PageError {
             offset: base + std::mem::offset_of!(PageHeader, lost_begin) as u64,
-            kind: PageErrorKind::LostTimes { count, begin, end },
-        });
-    }
-    if count > header.events_discarded {
-        return Err(PageError {
-            offset: base + std::mem::offset_of!(PageHeader, events_discarded) as u64,
-            kind: PageErrorKind::LostCount {
-                count,
-                total: header.events_discarded,
+            kind: PageErrorKind::LostTimes {
+                count: total,
+                begin,
+                end,
             },
         });
     }
+    // By cause they are counted modulo 2^32.
+    if count as u32 != total as u32 || (header.cpu_id == uapi::CPU_NONE && total != 0) {
+        return Err(PageError {
+            offset: base + std::mem::offset_of!(PageHeader, events_discarded) as u64,
+            kind: PageErrorKind::LostCount { count, total },
+        });
+    }
     Ok(())
-}
-
-fn lost(header: &PageHeader) -> u64 {
-    header.lost.iter().map(|count| u64::from(*count)).sum()
 }

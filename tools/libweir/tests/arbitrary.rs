@@ -127,7 +127,7 @@ fn build(writes: &[(Write, u64)], page_size: usize) -> (Vec<u8>, u64) {
         }
     }
     if count == 0 {
-        page.lost([0, 0, 0, 1], time, time, 1);
+        page.lost([0, 0, 0, 1], time.max(1), time.max(1));
     }
     (page.finish(), count)
 }

@@ -51,7 +51,7 @@ fn builder() -> PageBuilder {
     page.task(&INIT, 100)
         .sample(sample(0xffff_ffff_8100_0000, 110))
         .raw(b"eleven byte", 120)
-        .lost([1, 0, 2, 0], 90, 130, 3);
+        .lost([1, 0, 2, 0], 90, 130);
     page
 }
 
@@ -65,7 +65,8 @@ fn a_page_is_taken_apart() {
         (page.header().timestamp_begin, page.header().timestamp_end),
         (90, 130)
     );
-    assert_eq!(page.lost(), 3);
+    assert_eq!(page.header().events_discarded, 3);
+    assert!(!page.is_shared());
     assert!(!page.is_partial());
 
     let records: Vec<Record> = page.records().map(Result::unwrap).collect();
@@ -95,7 +96,7 @@ fn a_page_may_be_full_to_its_edge_or_hold_a_loss_only() {
     assert_eq!(Page::parse(&full.finish()).unwrap().verify(), Ok(1));
 
     let mut loss = PageBuilder::new(4096, 0, 0);
-    loss.lost([9, 0, 0, 0], 1, 2, 9);
+    loss.lost([9, 0, 0, 0], 1, 2);
     assert_eq!(Page::parse(&loss.finish()).unwrap().verify(), Ok(0));
 
     let mut largest = PageBuilder::new(64 << 10, 0, 0);
@@ -218,7 +219,7 @@ fn a_spoilt_header_is_found_by_its_field() {
                 end: 130,
             },
         ),
-        (offset_of!(H, flags), 4, 2, PageErrorKind::Flags(2)),
+        (offset_of!(H, flags), 4, 8, PageErrorKind::Flags(8)),
         (
             offset_of!(H, lost_begin),
             8,
@@ -244,7 +245,7 @@ fn a_spoilt_header_is_found_by_its_field() {
 #[test]
 fn losses_and_their_times_go_together() {
     let mut page = PageBuilder::new(4096, 0, 0);
-    page.raw(b"", 1).lost([0; 4], 1, 1, 0);
+    page.raw(b"", 1).lost([0; 4], 1, 1);
     let error = Page::parse(&page.finish()).unwrap_err();
     assert!(matches!(
         error.kind,

@@ -6,6 +6,7 @@ use libweir::{
     build::PageBuilder,
     continuity::ContinuityErrorKind,
     page::PageErrorKind,
+    uapi,
     Continuity,
     Page,
     Stream,
@@ -15,6 +16,10 @@ use std::io::{
     Error,
     ErrorKind,
     Read, //
+};
+use zerocopy::{
+    FromBytes,
+    IntoBytes, //
 };
 
 fn page(cpu: u32, sequence: u64, begin: u64, end: u64) -> PageBuilder {
@@ -131,7 +136,7 @@ fn an_error_of_the_input_is_passed_on_with_its_offset() {
 /// Follows pages, and gives the error of the last.
 fn follow(pages: &[PageBuilder]) -> ContinuityErrorKind {
     let mut continuity = Continuity::new();
-    let mut result = Ok(());
+    let mut result = Ok([0; uapi::LOST_CAUSES]);
     for builder in pages {
         result.unwrap();
         let bytes = builder.finish();
@@ -164,38 +169,95 @@ fn time_that_runs_backwards_is_noticed() {
 
 #[test]
 fn losses_that_do_not_add_up_are_noticed() {
+    use ContinuityErrorKind::{
+        Lost,
+        LostTime, //
+    };
     let mut one = page(0, 0, 1, 2);
-    one.lost([1, 0, 0, 0], 1, 1, 1);
+    one.lost([1, 0, 0, 0], 1, 1);
     let mut none = page(0, 1, 2, 3);
-    none.discarded(1);
-    let mut forgotten = page(0, 2, 3, 4);
-    forgotten.discarded(2);
+    none.discarded([1, 0, 0, 0]);
+    let mut without_time = page(0, 2, 3, 4);
+    without_time.discarded([1, 1, 0, 0]);
     assert_eq!(
-        follow(&[one.clone(), none, forgotten]),
-        ContinuityErrorKind::Lost {
-            wanted: 1,
-            found: 2
-        }
+        follow(&[one.clone(), none, without_time]),
+        LostTime { count: 1, begin: 0 }
+    );
+    let mut without_loss = page(0, 1, 2, 3);
+    without_loss.lost([1, 0, 0, 0], 2, 2);
+    assert_eq!(
+        follow(&[one.clone(), without_loss]),
+        LostTime { count: 0, begin: 2 }
     );
     let mut reset = page(0, 1, 2, 3);
-    reset.discarded(0);
+    reset.discarded([0; 4]);
     assert_eq!(
         follow(&[one, reset]),
-        ContinuityErrorKind::Lost {
-            wanted: 1,
+        Lost {
+            wanted: 1 << 32,
             found: 0
         }
     );
-    // What a page cannot express, it does not deny.
-    let mut many = page(0, 0, 1, 2);
-    many.lost([u32::MAX, 0, 0, 0], 1, 1, 1 << 40);
-    let mut after = page(0, 1, 2, 3);
-    after.discarded(1);
-    assert_eq!(
-        follow(&[many, after]),
-        ContinuityErrorKind::Lost {
-            wanted: 1 << 40,
-            found: 1
-        }
-    );
+}
+
+#[test]
+fn losses_are_counted_beyond_what_a_page_can_express() {
+    let mut continuity = Continuity::new();
+    let mut follow = |builder: &PageBuilder| {
+        let bytes = builder.finish();
+        continuity.follow(&Page::parse(&bytes).unwrap())
+    };
+    let mut most = page(0, 0, 1, 2);
+    most.lost([u32::MAX, 0, 0, 0], 1, 1);
+    assert_eq!(follow(&most), Ok([u64::from(u32::MAX), 0, 0, 0]));
+    let mut more = page(0, 1, 2, 3);
+    more.lost([1, 3, 0, 0], 2, 2);
+    let bytes = more.finish();
+    let (mut header, rest) = uapi::PageHeader::read_from_prefix(&bytes).unwrap();
+    header.events_discarded = (1 << 32) + 4;
+    let bytes = [header.as_bytes(), rest].concat();
+    let since = continuity.follow(&Page::parse(&bytes).unwrap());
+    assert_eq!(since, Ok([2, 3, 0, 0]));
+}
+
+#[test]
+fn pages_that_were_overwritten_leave_a_gap() {
+    let overwriting = |number, begin| {
+        let mut page = page(0, number, begin, begin + 1);
+        page.flags(uapi::PAGE_OVERWRITE);
+        page
+    };
+    let mut continuity = Continuity::new();
+    let mut later = overwriting(5, 9);
+    // The page with the time of the losses was overwritten itself.
+    later.discarded([0, 0, 0, 70]);
+    for (page, lost) in [(overwriting(0, 1), 0), (later, 70)] {
+        let bytes = page.finish();
+        let since = continuity.follow(&Page::parse(&bytes).unwrap());
+        assert_eq!(since, Ok([0, 0, 0, lost]));
+    }
+    assert!(matches!(
+        follow(&[overwriting(5, 1), overwriting(4, 3)]),
+        ContinuityErrorKind::Sequence { .. }
+    ));
+}
+
+#[test]
+fn pages_of_all_cpus_are_one_stream() {
+    let shared = |cpu, number, begin| {
+        let mut page = page(cpu, number, begin, begin + 1);
+        page.flags(uapi::PAGE_SHARED);
+        page
+    };
+    let mut continuity = Continuity::new();
+    let mut told = shared(1, 1, 3);
+    told.lost([2, 0, 0, 0], 3, 3);
+    for page in [shared(0, 0, 1), told, shared(uapi::CPU_NONE, 2, 5)] {
+        let bytes = page.finish();
+        continuity.follow(&Page::parse(&bytes).unwrap()).unwrap();
+    }
+    assert!(matches!(
+        follow(&[shared(0, 0, 1), shared(1, 0, 3)]),
+        ContinuityErrorKind::Sequence { .. }
+    ));
 }

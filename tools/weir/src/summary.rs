@@ -95,7 +95,7 @@ impl Summary {
     /// What does not hold together in it, or between it and those before.
     pub(crate) fn add(&mut self, page: &Page<'_>) -> Result<(), Error> {
         let records = page.verify()?;
-        self.continuity.follow(page)?;
+        let lost = self.continuity.follow(page)?;
         for record in page.records() {
             self.add_record(&record?);
         }
@@ -106,10 +106,10 @@ impl Summary {
         cpu.records += records;
         cpu.bytes += page.bytes().len() as u64;
         cpu.used += header.content_size / 8;
-        for (sum, lost) in cpu.lost.iter_mut().zip(header.lost) {
-            *sum += u64::from(lost);
+        for (sum, lost) in cpu.lost.iter_mut().zip(lost) {
+            *sum += lost;
         }
-        if page.lost() > 0 {
+        if header.lost_begin != 0 {
             cpu.lost_range = Some(widen(cpu.lost_range, header.lost_begin, header.lost_end));
         }
         self.range = Some(widen(

@@ -82,7 +82,7 @@ fn capture() -> (TempDir, PathBuf) {
     let mut second = PageBuilder::new(4096, 1, 0);
     second
         .sample(sample(4096, uapi::MISC_USER, 5_000_000_000))
-        .lost([3, 0, 0, 0], 2_000_000_000, 3_000_000_000, 3);
+        .lost([3, 0, 0, 0], 2_000_000_000, 3_000_000_000);
     fs::write(&path, [first.finish(), second.finish()].concat()).unwrap();
     (folder, path)
 }

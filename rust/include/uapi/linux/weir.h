@@ -28,18 +28,26 @@
 
 /* weir_page_header.flags: the page is still open; what it gets later follows in another page. */
 #define WEIR_PAGE_PARTIAL	(1U << 0)
+/* All CPUs wrote it: packet_seq_num counts the pages of the channel. */
+#define WEIR_PAGE_SHARED	(1U << 1)
+/* The channel overwrites: packet_seq_num has gaps where pages were overwritten unread. */
+#define WEIR_PAGE_OVERWRITE	(1U << 2)
 
-/* Why records were lost: the index into weir_page_header.lost and weir_status_req.lost. */
+/* weir_page_header.cpu_id of a page that all CPUs wrote and that tells of no losses. */
+#define WEIR_CPU_NONE		0xFFFFFFFFU
+
+/* Why records are lost: the index into weir_page_header.lost and weir_status_req.lost. */
 #define WEIR_LOST_FULL		0	/* no free page */
 #define WEIR_LOST_NESTED	1	/* interrupts nested deeper than the channel follows */
 #define WEIR_LOST_TOO_LARGE	2	/* the record is larger than a page takes */
-#define WEIR_LOST_OVERWRITTEN	3	/* overwrite mode took the page back unread */
+#define WEIR_LOST_OVERWRITTEN	3	/* the page was needed again before it was read */
 #define WEIR_LOST_CAUSES	4
 
 /*
  * The head of a page: at the same time a CTF packet header and its context. Records follow,
  * each beginning with a struct perf_event_header and 8-byte aligned; a WEIR_RECORD_NOP fills
- * what is left. The pages of one CPU, in order of packet_seq_num, are in order of time.
+ * what is left. The pages of one CPU, in order of packet_seq_num, are in order of time. Of a
+ * channel where all CPUs write to one page, all are, and so are the records in them.
  */
 struct weir_page_header {
 	__u32 magic;			/* WEIR_PAGE_MAGIC */
@@ -48,13 +56,13 @@ struct weir_page_header {
 	__u64 timestamp_end;		/* not before the last record, not after the next page */
 	__u64 content_size;		/* bits: this header and the records, without the NOP */
 	__u64 packet_size;		/* bits: the whole page */
-	__u64 packet_seq_num;		/* counts the pages of this CPU from 0, without a gap */
+	__u64 packet_seq_num;		/* counts the pages of this CPU (or channel) from 0 */
 	__u64 events_discarded;		/* records this CPU has lost since the channel began */
-	__u32 cpu_id;
+	__u32 cpu_id;			/* whose page it is, and whose losses are told here */
 	__u32 flags;			/* WEIR_PAGE_* */
 	__u64 lost_begin;		/* times of the first and last of the records lost */
 	__u64 lost_end;			/* since the page before this one; 0 where none was */
-	__u32 lost[WEIR_LOST_CAUSES];	/* how many those are, by cause */
+	__u32 lost[WEIR_LOST_CAUSES];	/* events_discarded by cause, modulo 2^32 */
 };
 
 /* --- Records ---------------------------------------------------------------------------------- */
@@ -144,8 +152,8 @@ struct weir_raw {
 
 /*
  * WEIR_IOC_CHANNEL_CREATE. Zero takes the default; what was taken is written back.
- * Errors: EBUSY (this descriptor has a channel), EINVAL, EOPNOTSUPP (model, mode or clock that this
- * version lacks), ENOMEM, EACCES (perf_event_paranoid; CAP_PERFMON allows it).
+ * Errors: EBUSY (this descriptor has a channel), EINVAL, ENOMEM, EACCES (perf_event_paranoid;
+ * CAP_PERFMON allows it).
  */
 struct weir_channel_req {
 	__u32 size;
@@ -154,9 +162,27 @@ struct weir_channel_req {
 	__u32 mode;			/* WEIR_MODE_* */
 	__u32 clock;			/* WEIR_CLOCK_* */
 	__u32 page_size;		/* bytes; default: the kernel's page */
-	__u32 pages;			/* of the pool; default: 64 a CPU; at least 4 a CPU */
-	__u32 watermark;		/* pages that make poll() return; default 1 */
+	__u32 pages;			/* default: 64 a CPU; at least 4 a CPU; see below */
+	__u32 watermark;		/* pages of a queue that make poll() return; default 1 */
 	__u64 max_latency_ns;		/* readable after this on a quiet CPU; default 100 ms */
+};
+
+/*
+ * pages: only PAGED with DISCARD has one pool for all CPUs, of which each keeps a few for
+ * itself. In the other kinds every CPU (or, SHARED, the channel) has as many as any other, and
+ * that is a power of two, so fewer may be granted than were asked for.
+ *
+ * PAGED with OVERWRITE gives the oldest finished page of all CPUs next.
+ */
+
+/*
+ * WEIR_IOC_CHANNEL_FREEZE: keeps what a channel that overwrites has. From then on every unread
+ * page stays until it is read, and new records are lost where there is no other page for them;
+ * until it is called with 0. Errors: EINVAL (the channel does not overwrite), EBADFD.
+ */
+struct weir_freeze_req {
+	__u32 size;
+	__u32 frozen;			/* 1 or 0 */
 };
 
 /*
@@ -265,5 +291,6 @@ struct weir_counter_value {
 #define WEIR_IOC_COUNTER_DISABLE _IOW(WEIR_IOC_MAGIC, 6, struct weir_counter_ctl)
 #define WEIR_IOC_COUNTER_RELEASE _IOW(WEIR_IOC_MAGIC, 7, struct weir_counter_ctl)
 #define WEIR_IOC_COUNTER_READ	_IOWR(WEIR_IOC_MAGIC, 8, struct weir_counter_value)
+#define WEIR_IOC_CHANNEL_FREEZE	_IOW(WEIR_IOC_MAGIC, 9, struct weir_freeze_req)
 
 #endif /* _UAPI_LINUX_WEIR_H */

@@ -58,27 +58,11 @@ fn create_fields(_: &mut ()) -> Verdict {
         change(&mut request);
         expect_bytes(what, CHANNEL_CREATE, &request, wanted)
     };
-    let lacking: &[_] = &[Err(Errno::OPNOTSUPP)];
     // What no version has may be called either.
     let unknown: &[_] = &[Err(Errno::INVAL), Err(Errno::OPNOTSUPP)];
     refused("a flag", |req| req.flags = 1, INVAL)?;
     refused("the highest flag", |req| req.flags = 1 << 31, INVAL)?;
-    refused(
-        "model per-cpu",
-        |req| req.model = uapi::MODEL_PER_CPU,
-        lacking,
-    )?;
-    refused(
-        "model shared",
-        |req| req.model = uapi::MODEL_SHARED,
-        lacking,
-    )?;
     refused("an unknown model", |req| req.model = 3, unknown)?;
-    refused(
-        "mode overwrite",
-        |req| req.mode = uapi::MODE_OVERWRITE,
-        lacking,
-    )?;
     refused("an unknown mode", |req| req.mode = u32::MAX, unknown)?;
     refused("an unknown clock", |req| req.clock = 99, unknown)?;
     refused("pages of 1000 bytes", |req| req.page_size = 1000, INVAL)?;
@@ -96,6 +80,16 @@ fn create_fields(_: &mut ()) -> Verdict {
     refused(
         "a watermark above the pool",
         |req| req.watermark = u32::MAX,
+        INVAL,
+    )?;
+    // The default pool has 64 pages a CPU.
+    refused(
+        "a watermark above half of a CPU's queue",
+        |req| {
+            req.model = uapi::MODEL_PER_CPU;
+            req.pages = 0;
+            req.watermark = 33;
+        },
         INVAL,
     )?;
     Ok(())

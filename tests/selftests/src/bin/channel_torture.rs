@@ -12,21 +12,19 @@ use libweir::ChannelOptions;
 use std::{
     process::ExitCode,
     thread::sleep,
-    time::{
-        Duration,
-        Instant, //
-    },
+    time::Duration, //
 };
 use weir_selftests::{
+    exercise::{
+        exercise,
+        small,
+        Reading, //
+    },
     ktap::{
         self,
-        note,
         Verdict, //
     },
-    ledger::{
-        Ledger,
-        RunTotals, //
-    },
+    ledger::RunTotals,
     session::Session,
     torture::{
         Source,
@@ -51,70 +49,22 @@ struct Context {
     duration: Duration,
 }
 
+impl Context {
+    fn exercise(
+        &self,
+        options: &ChannelOptions,
+        request: Start,
+        reading: Reading,
+    ) -> Result<RunTotals> {
+        exercise(&self.torture, self.duration, options, request, reading)
+    }
+}
+
 const INTERRUPTS: [Source; 3] = [Source::Task, Source::Softirq, Source::Irq];
-
-/// How a test reads while the writers write.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    /// A page at a time, with rests in between: the channel is full nearly always.
-    Slow,
-    /// As fast as it can.
-    Fast,
-}
-
-/// Writes and reads for as long as asked for, and checks the books.
-fn torture(
-    context: &Context,
-    options: &ChannelOptions,
-    request: Start,
-    reading: Reading,
-) -> Result<RunTotals> {
-    let mut session = Session::open(options, if reading == Reading::Slow { 1 } else { 256 })?;
-    let mut ledger = Ledger::new();
-    let run = context.torture.start(session.channel(), request)?;
-    let begin = Instant::now();
-    while begin.elapsed() < context.duration {
-        session.read_within(Duration::from_millis(100), |cpu, record| {
-            ledger.record(cpu, record)
-        })?;
-        if reading == Reading::Slow {
-            sleep(Duration::from_millis(5));
-        }
-    }
-    run.stop()?;
-    session.flush(|cpu, record| ledger.record(cpu, record))?;
-
-    let statuses = run.statuses()?;
-    let totals = ledger.close_run(&statuses)?;
-    ledger.check_channel(&session)?;
-    let sum = session.verifier().sum();
-    note(format_args!(
-        "{} attempted, {} read in {} pages ({} of them parts), {:?} refused, {} written inside of another",
-        totals.attempted, totals.written, sum.pages, sum.partial, totals.refused, session.nested()?
-    ));
-    ensure!(
-        sum.records == totals.written,
-        "{} records in the pages",
-        sum.records
-    );
-    for status in &statuses {
-        ensure!(status.attempted > 0, "this writer did nothing: {status:?}");
-    }
-    Ok(totals)
-}
-
-/// A small pool, so that a slow reader surely loses.
-fn small() -> ChannelOptions {
-    let cpus = libweir::cpu::possible().map_or(1, |cpus| cpus.len());
-    ChannelOptions {
-        pages: 8 * cpus as u32,
-        ..Default::default()
-    }
-}
 
 fn slow_reader(context: &mut Context) -> Verdict {
     let request = Start::new(&INTERRUPTS, PAYLOAD_MIN..=300);
-    let totals = torture(context, &small(), request, Reading::Slow)?;
+    let totals = context.exercise(&small(), request, Reading::Slow)?;
     ensure!(
         totals.refused[0] > 0,
         "the channel was never full, so this has shown nothing"
@@ -124,7 +74,7 @@ fn slow_reader(context: &mut Context) -> Verdict {
 
 fn fast_reader(context: &mut Context) -> Verdict {
     let request = Start::new(&INTERRUPTS, PAYLOAD_MIN..=300);
-    torture(context, &ChannelOptions::default(), request, Reading::Fast)?;
+    context.exercise(&ChannelOptions::default(), request, Reading::Fast)?;
     Ok(())
 }
 
@@ -134,21 +84,21 @@ fn large_pages(context: &mut Context) -> Verdict {
         ..small()
     };
     let request = Start::new(&INTERRUPTS, PAYLOAD_MIN..=4000);
-    torture(context, &options, request, Reading::Fast)?;
+    context.exercise(&options, request, Reading::Fast)?;
     Ok(())
 }
 
 /// Nearly every record needs a page of its own, so pages are opened and published all the time.
 fn large_records(context: &mut Context) -> Verdict {
     let request = Start::new(&INTERRUPTS, 1500..=3900);
-    torture(context, &ChannelOptions::default(), request, Reading::Fast)?;
+    context.exercise(&ChannelOptions::default(), request, Reading::Fast)?;
     Ok(())
 }
 
 fn nmi(context: &mut Context) -> Verdict {
     let request = Start::new(&Source::ALL, PAYLOAD_MIN..=300);
-    torture(context, &small(), request, Reading::Slow)?;
-    torture(context, &ChannelOptions::default(), request, Reading::Fast)?;
+    context.exercise(&small(), request, Reading::Slow)?;
+    context.exercise(&ChannelOptions::default(), request, Reading::Fast)?;
     Ok(())
 }
 

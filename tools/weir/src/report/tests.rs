@@ -86,11 +86,11 @@ fn report() -> Report {
         // A thread that nothing is known of, of a process that is.
         .sample(sample(2, 70, 99, user, 0x1234, 95))
         .sample(sample(4, 500, 501, user, 0x1234, 300))
-        .lost([4, 0, 1, 0], 80, 200, 5);
+        .lost([4, 0, 1, 0], 80, 200);
     let mut third = PageBuilder::new(4096, 1, 1);
     third
         .sample(sample(2, 1, 1, 3, 0, 310))
-        .lost([1, 0, 0, 0], 305, 306, 6);
+        .lost([5, 0, 1, 0], 305, 306);
     Report::new(
         &summarise(&[&first, &second, &third]),
         &events(),

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where pages come from, and where finished ones go: the one queue of all, or a queue each.
+//!
+//! *Pool*: any page may be anybody's. Whoever needs one takes a free one; a finished one draws a ticket
+//! of the one queue, and its number goes into the ticket's slot. The reader gives it back.
+//!
+//! *Ring*: every owner has pages of its own and uses them in turn, so that a page's position says which it
+//! is. They are the queue themselves: a finished page stays where it is, its slot says that it is finished,
+//! and it is free again when the head has passed it.
+
+use crate::{
+    channel::{
+        Backend,
+        Channel,
+        Class, //
+    },
+    cpu_state::CpuState,
+    free_stack::FreeStack,
+    lost::Loss,
+    open_word::{
+        pool_page,
+        OpenWord,
+        NO_PAGE,
+        POSITION_MASK, //
+    },
+    owner::Owner,
+    page_state::PageState,
+    word::Word,
+    Cause, //
+};
+
+/// What the reader is at, and, of a pool, what was drawn.
+pub(crate) struct Queue<W> {
+    tail: Line<W>,
+    head: Line<W>,
+}
+
+/// In a line of its own.
+#[repr(align(64))]
+struct Line<W>(W);
+
+impl<W: Word> Queue<W> {
+    pub(crate) fn new() -> Self {
+        Self {
+            tail: Line(W::new(0)),
+            head: Line(W::new(0)),
+        }
+    }
+
+    /// Next ticket; of pools only.
+    pub(crate) fn tail(&self) -> &W {
+        &self.tail.0
+    }
+
+    /// A [`Head`]. Moved by the reader, and by a writer that overwrites.
+    pub(crate) fn head(&self) -> &W {
+        &self.head.0
+    }
+}
+
+const RECORD_BITS: u32 = 13;
+
+/// The ticket or position of the oldest page that was not read (51 bits), and how many of its records
+/// were read while it was open (13 bits, of channels that overwrite only).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head(pub(crate) u64);
+
+impl Head {
+    pub(crate) fn position(self) -> u64 {
+        self.0 >> RECORD_BITS
+    }
+
+    pub(crate) fn records(self) -> u64 {
+        self.0 & ((1 << RECORD_BITS) - 1)
+    }
+
+    /// The page after this one.
+    pub(crate) fn next(self) -> Self {
+        Self(self.position().wrapping_add(1) << RECORD_BITS)
+    }
+
+    /// So many records of it were read.
+    pub(crate) fn with_records(self, records: u64) -> Self {
+        Self(self.position() << RECORD_BITS | records)
+    }
+
+    /// How many positions `position` is ahead.
+    fn ahead(self, position: u64) -> u64 {
+        position.wrapping_sub(self.position()) & POSITION_MASK
+    }
+}
+
+/// The pages that are free, of a pool.
+pub(crate) struct Pool<W> {
+    /// Pages for whoever needs one.
+    common: FreeStack<W>,
+    /// Pages that `common` had in the beginning.
+    common_size: u64,
+    /// Pages that each CPU keeps for itself.
+    reserve_size: u64,
+}
+
+impl<W: Word> Pool<W> {
+    /// All of `pages` are free, and every CPU keeps `reserve_size`.
+    pub(crate) fn new(pages: &[PageState<W>], cpus: &[CpuState<W>], reserve_size: u64) -> Self {
+        let common = FreeStack::new();
+        // Backwards, so that the first page is used first.
+        for page in (0..pages.len() as u32).rev() {
+            common.push(pages, page);
+        }
+        for cpu in cpus {
+            for _ in 0..reserve_size {
+                if let Some(page) = common.pop(pages, 0) {
+                    cpu.reserve().push(pages, page);
+                }
+            }
+        }
+        Self {
+            common_size: common.count(),
+            common,
+            reserve_size,
+        }
+    }
+
+    /// Takes a page for `cpu`: its own first, then a common one. Injected records leave half of the
+    /// common pages, and every CPU's own, to live ones.
+    fn take(&self, pages: &[PageState<W>], cpu: &CpuState<W>, class: Class) -> Option<u32> {
+        match class {
+            Class::Live => cpu
+                .reserve()
+                .pop(pages, 0)
+                .or_else(|| self.common.pop(pages, 0)),
+            Class::Injected => self.common.pop(pages, self.common_size / 2),
+        }
+    }
+
+    /// Gives a page back: to the CPU that used it, if that lacks some, else to all.
+    fn give(&self, pages: &[PageState<W>], cpu: &CpuState<W>, page: u32) {
+        let stack = if cpu.reserve().count() < self.reserve_size {
+            cpu.reserve()
+        } else {
+            &self.common
+        };
+        stack.push(pages, page);
+    }
+}
+
+/// Which of both.
+pub(crate) enum Pages<W> {
+    /// Every page may be anybody's.
+    Pool(Pool<W>),
+    /// So many pages, a power of two, are each owner's.
+    Ring(u32),
+}
+
+const SLOT_PAGE_BITS: u32 = 24;
+
+/// What the slot of `ticket` holds once `page` is in it. Never zero, which is what an unused one holds.
+fn slot_value(ticket: u64, page: u32) -> u64 {
+    ticket.wrapping_add(1) << SLOT_PAGE_BITS | u64::from(page)
+}
+
+/// The page in a slot, if it is there for `ticket` already.
+fn slot_page(value: u64, ticket: u64) -> Option<u32> {
+    let page = (value & ((1 << SLOT_PAGE_BITS) - 1)) as u32;
+    (value == slot_value(ticket, page)).then_some(page)
+}
+
+impl<B: Backend> Channel<B> {
+    /// Index of the page at `position`, of an owner whose number is `owner`.
+    #[inline]
+    pub(crate) fn page_at(&self, owner: u32, position: u64) -> u32 {
+        match self.pages {
+            Pages::Pool(_) => pool_page(position),
+            Pages::Ring(share) => owner
+                .wrapping_mul(share)
+                .wrapping_add(position as u32 & share.wrapping_sub(1)),
+        }
+    }
+
+    /// The words of a page.
+    #[inline]
+    pub(crate) fn page_state(&self, page: u32) -> Option<&PageState<B::Word>> {
+        self.backend().pages().get(page as usize)
+    }
+
+    /// Finds a page to follow `old`, and returns its position. Unless `overwrite`, it is one that nothing
+    /// is lost by. A page of a pool must be opened or [given back](Self::put_back).
+    pub(crate) fn take_page<O: Owner<B::Word>>(
+        &self,
+        owner: O,
+        old: OpenWord,
+        class: Class,
+        overwrite: bool,
+    ) -> Option<u64> {
+        match &self.pages {
+            Pages::Pool(pool) => {
+                let page = pool.take(self.backend().pages(), owner.cpu(), class)?;
+                Some(old.pool_position(page))
+            }
+            Pages::Ring(share) => {
+                let share = u64::from(*share);
+                // Injected records leave half of the pages to live ones.
+                let (limit, overwrite) = match class {
+                    Class::Live => (share, overwrite && self.overwrite.load() != 0),
+                    Class::Injected => (share / 2, false),
+                };
+                self.take_of_ring(owner, old, limit, overwrite.then_some(share))
+            }
+        }
+    }
+
+    /// Whether every owner has its own pages.
+    pub(crate) fn is_ring(&self) -> bool {
+        matches!(self.pages, Pages::Ring(_))
+    }
+
+    /// The position of a page of a pool that was taken to follow another word than `old`.
+    pub(crate) fn renewed(&self, old: OpenWord, position: u64) -> u64 {
+        old.pool_position(pool_page(position))
+    }
+
+    /// Gives back what [`take_page`](Self::take_page) gave and nobody opened.
+    pub(crate) fn put_back<O: Owner<B::Word>>(&self, owner: O, position: u64) {
+        if let Pages::Pool(pool) = &self.pages {
+            pool.give(self.backend().pages(), owner.cpu(), pool_page(position));
+        }
+    }
+
+    /// The next page of the ring, if less than `limit` are in use, or, with a `share` of pages that may be
+    /// overwritten, if the oldest is finished.
+    ///
+    /// `old` may be out of date. Then a position comes out that cannot be opened, or none.
+    fn take_of_ring<O: Owner<B::Word>>(
+        &self,
+        owner: O,
+        old: OpenWord,
+        limit: u64,
+        share: Option<u64>,
+    ) -> Option<u64> {
+        let next = old.next_position();
+        loop {
+            let head = Head(owner.queue().head().load_acquire());
+            let used = head.ahead(next);
+            if used < limit {
+                return Some(next);
+            }
+            // The oldest page is that at the head. It may be one that is still written.
+            let page = self.page_at(owner.number(), next);
+            if share != Some(used) || self.finished(page, head) != Some(page) {
+                return None;
+            }
+            let state = self.page_state(page)?;
+            let loss = Loss {
+                count: state.records.load().wrapping_sub(head.records()),
+                begin: state.begin.load(),
+                end: state.end.load(),
+            };
+            let reporter = state.reporter.load();
+            // Whoever moves the head has the page: the reader has read it, or it is overwritten.
+            let moved = owner
+                .queue()
+                .head()
+                .compare_exchange(head.0, head.next().0)
+                .is_ok();
+            if moved {
+                // Nothing is written into the page before the reader can see that.
+                B::Word::fence();
+                owner.cpu().lost().count(Cause::Overwritten, loss);
+                if let Some(cpu) = self.cpu((reporter as usize).wrapping_sub(1)) {
+                    cpu.lost().report_again();
+                }
+                return Some(next);
+            }
+        }
+    }
+
+    /// The page in slot `index`, if it is finished and the one at `head`.
+    fn finished(&self, index: u32, head: Head) -> Option<u32> {
+        let value = self.backend().ring().get(index as usize)?.load_acquire();
+        match self.pages {
+            Pages::Pool(_) => slot_page(value, head.position()),
+            Pages::Ring(_) => (value == ring_slot(head.position())).then_some(index),
+        }
+    }
+
+    /// Puts a finished page into its slot. Returns how many pages wait for the reader, roughly.
+    pub(crate) fn enqueue<O: Owner<B::Word>>(&self, owner: O, position: u64) -> u64 {
+        let page = self.page_at(owner.number(), position);
+        let ring = self.backend().ring();
+        match self.pages {
+            Pages::Pool(_) => {
+                // There are at least as many slots as pages, so this one is free.
+                let ticket = self.queue.tail().fetch_add(1);
+                if let Some(slot) = ring.get(ticket as usize & ring.len().wrapping_sub(1)) {
+                    slot.store_release(slot_value(ticket, page));
+                }
+                B::Word::fence();
+                let head = Head(self.queue.head().load());
+                ticket.wrapping_add(1).wrapping_sub(head.position())
+            }
+            Pages::Ring(_) => {
+                if let Some(slot) = ring.get(page as usize) {
+                    slot.store_release(ring_slot(position));
+                }
+                B::Word::fence();
+                // All that are closed: where pages finish out of order the last of them counts all.
+                let open = OpenWord(owner.open().load());
+                let head = Head(owner.queue().head().load());
+                let first_open = if open.is_open() {
+                    open.position()
+                } else {
+                    open.next_position()
+                };
+                head.ahead(first_open)
+            }
+        }
+    }
+
+    /// Number of queues.
+    pub(crate) fn queues(&self) -> usize {
+        match self.pages {
+            Pages::Ring(_) if !self.is_shared() => self.backend().cpus().len(),
+            _ => 1,
+        }
+    }
+
+    /// One of the queues.
+    pub(crate) fn queue(&self, index: usize) -> Option<&Queue<B::Word>> {
+        match self.pages {
+            Pages::Ring(_) if !self.is_shared() => Some(self.cpu(index)?.queue()),
+            _ => Some(&self.queue),
+        }
+    }
+
+    /// The oldest finished page of a queue, and the head that says so. A page that is not finished holds
+    /// up those behind it: its writer was interrupted.
+    pub(crate) fn oldest(&self, index: usize) -> Option<(u32, Head)> {
+        let head = Head(self.queue(index)?.head().load_acquire());
+        let slot = match self.pages {
+            Pages::Pool(_) => {
+                head.position() as u32 & (self.backend().ring().len() as u32).wrapping_sub(1)
+            }
+            Pages::Ring(_) => self.page_at(index as u32, head.position() & POSITION_MASK),
+        };
+        Some((self.finished(slot, head)?, head))
+    }
+
+    /// Frees `page`, the oldest of a queue, which CPU `cpu` wrote. [`false`] if it was overwritten before.
+    pub(crate) fn dequeue(&self, index: usize, head: Head, page: u32, cpu: usize) -> bool {
+        let Some(queue) = self.queue(index) else {
+            return false;
+        };
+        if self.may_overwrite {
+            return queue.head().compare_exchange(head.0, head.next().0).is_ok();
+        }
+        // The head moves first: a page that is free may come to the queue again, and finds a slot.
+        queue.head().store_release(head.next().0);
+        if let (Pages::Pool(pool), Some(cpu)) = (&self.pages, self.cpu(cpu)) {
+            pool.give(self.backend().pages(), cpu, page);
+        }
+        true
+    }
+
+    /// Whether at least `pages` finished pages are in one queue.
+    pub fn is_readable(&self, pages: u64) -> bool {
+        (0..self.queues()).any(|index| {
+            self.waiting(index)
+                .is_some_and(|waiting| waiting >= pages && self.oldest(index).is_some())
+        })
+    }
+
+    /// How many pages are in a queue, those included that are only about to be.
+    fn waiting(&self, index: usize) -> Option<u64> {
+        let queue = self.queue(index)?;
+        let head = Head(queue.head().load());
+        Some(match self.pages {
+            Pages::Pool(_) => queue.tail().load_acquire().wrapping_sub(head.position()),
+            Pages::Ring(_) => {
+                let open = if self.is_shared() {
+                    self.shared.open().load_acquire()
+                } else {
+                    self.cpu(index)?.open.load_acquire()
+                };
+                let open = OpenWord(open);
+                head.ahead(if open.is_open() {
+                    open.position()
+                } else {
+                    open.next_position()
+                })
+            }
+        })
+    }
+
+    /// Says how far a queue is, for [`is_settled`](Self::is_settled).
+    pub fn drawn(&self) -> u64 {
+        match self.pages {
+            Pages::Pool(_) => self.queue.tail().load_acquire(),
+            Pages::Ring(_) if self.is_shared() => {
+                let open = OpenWord(self.shared.open().load_acquire());
+                if open.is_open() {
+                    open.position()
+                } else {
+                    open.next_position()
+                }
+            }
+            // Whoever closed a page has published it.
+            Pages::Ring(_) => 0,
+        }
+    }
+
+    /// Whether every page up to `drawn` is finished, or gone.
+    pub fn is_settled(&self, drawn: u64) -> bool {
+        let ring = self.backend().ring();
+        let mut head = Head(self.queue.head().load_acquire());
+        match self.pages {
+            Pages::Pool(_) => {
+                while (drawn.wrapping_sub(head.position()) as i64) > 0 {
+                    let index = head.position() as usize & ring.len().wrapping_sub(1);
+                    let Some(slot) = ring.get(index) else {
+                        return true;
+                    };
+                    // A later one may stand in the slot, if the reader went on meanwhile.
+                    let ticket = slot.load_acquire() >> SLOT_PAGE_BITS;
+                    if ticket < (head.next().position() & ((1 << (64 - SLOT_PAGE_BITS)) - 1)) {
+                        return false;
+                    }
+                    head = head.next();
+                }
+                true
+            }
+            Pages::Ring(share) if self.is_shared() => {
+                // Beyond the ring the head has passed it.
+                while (1..=u64::from(share)).contains(&head.ahead(drawn)) {
+                    let page = self.page_at(0, head.position() & POSITION_MASK);
+                    if self.finished(page, head).is_none()
+                        && Head(self.queue.head().load_acquire()).position() <= head.position()
+                    {
+                        return false;
+                    }
+                    head = head.next();
+                }
+                true
+            }
+            Pages::Ring(_) => true,
+        }
+    }
+}
+
+/// What the slot of the page at `position` of a ring holds once it is finished. Never zero.
+fn ring_slot(position: u64) -> u64 {
+    (position & POSITION_MASK).wrapping_add(1)
+}
+
+const _: () = assert!(NO_PAGE < 1 << SLOT_PAGE_BITS);
+
+#[cfg(any(test, weir_kunit))]
+#[cfg_attr(weir_kunit, kernel::prelude::kunit_tests(weir_queue))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_valid_for_its_ticket_only() {
+        assert_eq!(slot_page(0, 0), None);
+        let value = slot_value(5, 7);
+        assert_eq!(slot_page(value, 5), Some(7));
+        assert_eq!(slot_page(value, 4), None);
+        assert_eq!(slot_page(value, 5 + 8), None);
+        assert_eq!(slot_page(slot_value(0, 0), 0), Some(0));
+    }
+
+    #[test]
+    fn a_head_counts_pages_and_records() {
+        let head = Head(0).next().next().with_records(8180);
+        assert_eq!(head.position(), 2);
+        assert_eq!(head.records(), 8180);
+        assert_eq!(head.next().position(), 3);
+        assert_eq!(head.next().records(), 0);
+        assert_eq!(head.ahead(5), 3);
+        // Positions are counted modulo less than heads.
+        let late = Head((POSITION_MASK + 2) << RECORD_BITS);
+        assert_eq!(late.ahead(3), 2);
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writing at full speed while somebody reads, and the books afterwards.
+
+use crate::{
+    ktap::note,
+    ledger::{
+        Ledger,
+        RunTotals, //
+    },
+    session::Session,
+    torture::{
+        Start,
+        Torture, //
+    },
+};
+use anyhow::{
+    ensure,
+    Result, //
+};
+use libweir::{
+    uapi::MODE_OVERWRITE,
+    ChannelOptions, //
+};
+use std::{
+    thread::sleep,
+    time::{
+        Duration,
+        Instant, //
+    },
+};
+
+/// How somebody reads while the writers write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// A page at a time, with rests in between: the channel is full nearly always.
+    Slow,
+    /// As fast as it can.
+    Fast,
+}
+
+/// A small pool, so that a slow reader surely loses.
+pub fn small() -> ChannelOptions {
+    let cpus = libweir::cpu::possible().map_or(1, |cpus| cpus.len());
+    ChannelOptions {
+        pages: 8 * cpus as u32,
+        ..Default::default()
+    }
+}
+
+/// Books of a channel made with `options`.
+pub fn ledger(options: &ChannelOptions) -> Ledger {
+    match options.mode {
+        MODE_OVERWRITE => Ledger::overwriting(),
+        _ => Ledger::new(),
+    }
+}
+
+/// Writes as `request` says and reads for `duration`, and checks the books: every record was read once,
+/// whole and in order, or counts as lost.
+///
+/// # Errors
+///
+/// The books are wrong, or a writer did nothing.
+pub fn exercise(
+    torture: &Torture,
+    duration: Duration,
+    options: &ChannelOptions,
+    request: Start,
+    reading: Reading,
+) -> Result<RunTotals> {
+    let mut session = Session::open(options, if reading == Reading::Slow { 1 } else { 256 })?;
+    let mut ledger = ledger(options);
+    let run = torture.start(session.channel(), request)?;
+    let begin = Instant::now();
+    while begin.elapsed() < duration {
+        session.read_within(Duration::from_millis(100), |cpu, record| {
+            ledger.record(cpu, record)
+        })?;
+        if reading == Reading::Slow {
+            sleep(Duration::from_millis(5));
+        }
+    }
+    run.stop()?;
+    session.flush(|cpu, record| ledger.record(cpu, record))?;
+
+    let statuses = run.statuses()?;
+    let totals = ledger.close_run(&statuses)?;
+    ledger.check_channel(&session)?;
+    let sum = session.verifier().sum();
+    let read = totals.written - totals.overwritten;
+    note(format_args!(
+        "{} attempted, {read} read in {} pages ({} of them parts), {:?} refused, {} overwritten, {} written inside of another",
+        totals.attempted, sum.pages, sum.partial, totals.refused, totals.overwritten, session.nested()?
+    ));
+    ensure!(sum.records == read, "{} records in the pages", sum.records);
+    for status in &statuses {
+        ensure!(status.attempted > 0, "this writer did nothing: {status:?}");
+    }
+    Ok(totals)
+}
