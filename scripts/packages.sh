@@ -9,10 +9,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/suite.sh
 . "$here/suite.sh"
 
-# What each is for: the kernel build; LLVM (clang builds the kernel, libclang is bindgen's); the
-# virtual machine; the set-up itself.
+# What each is for: the kernel build; C++ for the test of the header; LLVM (clang builds the kernel,
+# libclang is bindgen's); the virtual machine; the set-up itself.
 wanted=(
-	make gcc libc6-dev flex bison bc libelf-dev libssl-dev cpio kmod dwarves xz-utils zstd rsync patch perl python3
+	make gcc g++ libc6-dev flex bison bc libelf-dev libssl-dev cpio kmod dwarves xz-utils zstd rsync patch perl python3
 	clang-19 lld-19 llvm-19 libclang-19-dev
 	busybox-static
 	ca-certificates git util-linux shellcheck

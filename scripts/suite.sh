@@ -43,7 +43,7 @@ suite_setup() {
 		APT::Sandbox::User "root";
 	END
 	# A suite that is not there is an error, not a warning.
-	if ! apt-get update --error-on=any >&2; then
+	if ! apt-get update -qq --error-on=any >&2; then
 		say "cannot fetch the lists of $suites from the machine's own mirror"
 		return 1
 	fi
@@ -62,5 +62,5 @@ suite_uri() {
 
 # suite_download PACKAGE[=VERSION]: into the present folder; apt checks signature and hash.
 suite_download() {
-	apt-get download "$1" >&2
+	apt-get download -qq "$1" >&2
 }
