@@ -36,6 +36,7 @@ use kernel::{
         MiscDevice,
         MiscDeviceRegistration, //
     },
+    mm::virt::VmaNew,
     prelude::*,
     sync::{
         new_mutex,
@@ -53,6 +54,7 @@ use weir_core::uapi::{
     CounterValue,
     FreezeReq,
     InjectReq,
+    LayoutReq,
     StatusReq, //
 };
 
@@ -134,6 +136,10 @@ impl MiscDevice for OpenFile {
         kiocb.file().channel()?.read(iov, nonblocking)
     }
 
+    fn mmap(this: Pin<&Self>, _file: &File, vma: &VmaNew) -> Result {
+        this.channel()?.map(vma)
+    }
+
     fn ioctl(this: Pin<&Self>, _file: &File, cmd: u32, arg: usize) -> Result<isize> {
         if _IOC_TYPE(cmd) != uapi::IOC_MAGIC {
             return Err(ENOTTY);
@@ -145,6 +151,13 @@ impl MiscDevice for OpenFile {
             uapi::IOC_CHANNEL_FREEZE => {
                 let channel = this.channel()?;
                 Request::<FreezeReq>::update(arg, |r| channel.freeze(r.frozen))
+            }
+            uapi::IOC_CHANNEL_LAYOUT => {
+                let channel = this.channel()?;
+                Request::<LayoutReq>::update(arg, |r| {
+                    channel.layout(r);
+                    Ok(())
+                })
             }
             uapi::IOC_INJECT => {
                 let channel = this.channel()?;

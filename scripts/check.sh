@@ -49,8 +49,10 @@ unsafe() {
 	local found
 	found=$(files '*.rs' | grep -vxE "rust/abs/.*|rust/capi\.rs|rust/core/page_memory\.rs|$(cat <<-'END' | paste -sd'|'
 		tools/libweir/src/ioctl\.rs
+		tools/libweir/src/mapped\.rs
 		tests/engine/src/(memory|native)\.rs
 		tests/selftests/src/syscall\.rs
+		tests/selftests/src/mapping\.rs
 		tests/vm/src/session\.rs
 	END
 	)" | xargs grep -nE '\bunsafe\b' | grep -vE '^[^:]*:[0-9]*: *//' || true)

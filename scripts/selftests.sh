@@ -12,6 +12,7 @@ selftests=(
 	channel_nested
 	channel_torture
 	channel_models
+	channel_mmap
 	inject_len
 	inject_fork_storm
 	counter_basic

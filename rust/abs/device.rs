@@ -37,6 +37,8 @@ pub(crate) enum Readiness {
     Idle,
     /// `read()` does not block.
     Readable,
+    /// Where the reader maps the channel: there are finished pages, or records in open ones, or both.
+    Mapped { pages: bool, open: bool },
     /// There is nothing on this file that could ever be read.
     Error,
 }
@@ -117,9 +119,14 @@ unsafe extern "C" fn poll<T: Poll>(
     let file = unsafe { File::from_raw_file(file) };
     // SAFETY: By the safety requirements.
     let mut table = unsafe { PollTable::from_raw(table) };
+    const READABLE: u32 = kernel::bindings::POLLIN | kernel::bindings::POLLRDNORM;
     let mask = match T::poll(device, file, &mut table) {
         Readiness::Idle => 0,
-        Readiness::Readable => kernel::bindings::POLLIN | kernel::bindings::POLLRDNORM,
+        Readiness::Readable => READABLE,
+        Readiness::Mapped { pages, open } => {
+            let pages = if pages { READABLE } else { 0 };
+            pages | if open { kernel::bindings::POLLPRI } else { 0 }
+        }
         Readiness::Error => kernel::bindings::POLLERR,
     };
     mask as kernel::bindings::__poll_t

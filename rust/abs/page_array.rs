@@ -90,6 +90,23 @@ impl PageArray {
     }
 }
 
+impl PageArray {
+    /// Every part of `PAGE_SIZE` bytes, in order.
+    pub(super) fn parts(&self) -> impl Iterator<Item = NonNull<kernel::bindings::page>> + '_ {
+        let parts = 1usize << self.order;
+        self.pages.iter().flat_map(move |page| {
+            // SAFETY: By the type invariants it is an allocation of so many pages, whose descriptors stand
+            // one behind the other.
+            (0..parts).map(move |part| unsafe { page.add(part) })
+        })
+    }
+
+    /// Bytes of all pages.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.len().saturating_mul(PAGE_SIZE << self.order)
+    }
+}
+
 impl AsRef<[NonNull<u8>]> for PageArray {
     #[inline]
     fn as_ref(&self) -> &[NonNull<u8>] {

@@ -119,6 +119,18 @@ same!(
     }
 );
 same!(weir_freeze_req, FreezeReq { size, frozen });
+same!(
+    weir_layout_req,
+    LayoutReq {
+        size,
+        queues,
+        share,
+        slots,
+        positions_size,
+        slots_size,
+        pages_size
+    }
+);
 same!(weir_cursor, Cursor { major, minor });
 same!(
     weir_inject_req,

@@ -6,6 +6,7 @@ use super::Options;
 use crate::abs::{
     clock,
     cpus,
+    mmap::SharedWords,
     page_array::PageArray,
     wait_queue::WaitQueue,
     word::KernelWord, //
@@ -21,15 +22,15 @@ use weir_core::{
     Backend,
     CpuState,
     MappedPages,
-    PageState,
-    Word, //
+    PageState, //
 };
 
 /// Memory, clock and wake-up of a channel.
 pub(crate) struct KernelBackend {
     cpus: KVVec<CpuState<KernelWord>>,
     pages: KVVec<PageState<KernelWord>>,
-    ring: KVVec<KernelWord>,
+    ring: SharedWords,
+    positions: SharedWords,
     memory: MappedPages<PageArray>,
     queue: Pin<KBox<WaitQueue>>,
 }
@@ -44,10 +45,21 @@ impl KernelBackend {
         Ok(Self {
             cpus: fill(cpus::count(), |cpu| CpuState::new(cpu as u32))?,
             pages: fill(options.pages, |_| PageState::new())?,
-            ring: fill(options.pages.next_power_of_two(), |_| Word::new(0))?,
+            ring: SharedWords::new(options.pages.next_power_of_two())?,
+            positions: SharedWords::new(cpus::count())?,
             memory: PageArray::allocate(options.pages, options.page_size)?,
             queue: KBox::pin_init(WaitQueue::new(), GFP_KERNEL)?,
         })
+    }
+
+    /// The slots of finished pages.
+    pub(super) fn slot_words(&self) -> &SharedWords {
+        &self.ring
+    }
+
+    /// What a reader who maps the channel says.
+    pub(super) fn position_words(&self) -> &SharedWords {
+        &self.positions
     }
 
     pub(super) fn queue(&self) -> &WaitQueue {
@@ -81,6 +93,10 @@ impl Backend for KernelBackend {
     #[inline]
     fn ring(&self) -> &[KernelWord] {
         &self.ring
+    }
+
+    fn positions(&self) -> &[KernelWord] {
+        &self.positions
     }
 
     #[inline]

@@ -88,7 +88,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// `EINVAL` (not even one page fits), `EAGAIN` (there is none, and the caller does not wait),
+    /// `EBUSY` (the reader maps the channel), `EINVAL` (not even one page fits), `EAGAIN` (there is none, and the caller does not wait),
     /// `EFAULT` (the page stays in the channel), `ERESTARTSYS` (signal).
     pub(crate) fn read(&self, iov: &mut IovIterDest<'_>, nonblocking: bool) -> Result<usize> {
         if iov.len() < self.options.page_size {
@@ -113,7 +113,7 @@ impl Channel {
             }
             let woken = self.queue().wait(self.options.max_latency(), || {
                 self.engine.want(1);
-                self.engine.is_readable(1)
+                self.engine.is_readable(1) || self.engine.is_mapped()
             })?;
             waited = woken == Woken::Timeout;
         }
@@ -122,6 +122,9 @@ impl Channel {
     /// Copies pages while there are some, and returns how many bytes.
     fn deliver(&self, iov: &mut IovIterDest<'_>, before: u64) -> Result<usize> {
         let mut reader = self.reader.lock();
+        if self.engine.is_mapped() {
+            return Err(EBUSY);
+        }
         let mut delivered = 0;
         let mut cpu = 0;
         while iov.len() >= self.options.page_size {
@@ -207,11 +210,26 @@ impl Channel {
         Some(())
     }
 
+    /// Takes back what a reader who maps the channel is done with.
+    fn reclaim(&self) {
+        for queue in 0..self.engine.queues() {
+            while self.engine.reclaim(queue) {}
+        }
+    }
+
     fn has_unread(&self) -> bool {
         (0..cpus::count()).any(|cpu| self.engine.has_unread(cpu))
     }
 
     fn readiness(&self) -> Readiness {
+        if self.engine.is_mapped() {
+            let pages = self.engine.is_readable(self.options.watermark);
+            let open = self.due.load(Relaxed);
+            return match pages || open {
+                true => Readiness::Mapped { pages, open },
+                false => Readiness::Idle,
+            };
+        }
         if self.engine.is_readable(self.options.watermark) || self.due.load(Relaxed) {
             Readiness::Readable
         } else {
@@ -227,6 +245,7 @@ impl Channel {
         timer: &mut PollTimer,
     ) -> Readiness {
         self.queue().poll(file, table);
+        self.reclaim();
         self.engine.want(self.options.watermark);
         let readiness = self.readiness();
         if readiness == Readiness::Idle && !self.timer_runs.load(Relaxed) {

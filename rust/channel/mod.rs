@@ -4,6 +4,7 @@
 
 mod backend;
 mod delivery;
+mod mapping;
 mod options;
 mod write;
 
@@ -26,7 +27,10 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::Atomic,
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
         new_mutex,
         Arc,
         Mutex, //
@@ -143,6 +147,7 @@ impl Channel {
         while !self.engine.is_settled(drawn) {
             pause()?;
         }
+        self.due.store(false, Relaxed);
         self.queue().wake();
         Ok(())
     }

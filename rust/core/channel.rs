@@ -39,6 +39,10 @@ pub trait Backend {
     /// The slots of finished pages: a power of two of words, as many as pages or more, made with zero.
     fn ring(&self) -> &[Self::Word];
 
+    /// How many pages of each queue a reader says that it has had who maps the channel. Such a reader may
+    /// store anything there, at any time.
+    fn positions(&self) -> &[Self::Word];
+
     /// The pages, whose size is a power of two.
     fn memory(&self) -> &Self::Memory;
 
@@ -125,6 +129,8 @@ pub struct Channel<B: Backend> {
     pub(crate) queue: Queue<B::Word>,
     /// Finished pages that are worth a wake-up; zero while the reader waits for none.
     pub(crate) wanted: B::Word,
+    /// Not zero when the reader maps the channel.
+    pub(crate) mapped: B::Word,
 }
 
 impl<B: Backend> Channel<B> {
@@ -145,6 +151,7 @@ impl<B: Backend> Channel<B> {
             shared: SharedState::new(),
             queue: Queue::new(),
             wanted: B::Word::new(0),
+            mapped: B::Word::new(0),
         }
     }
 

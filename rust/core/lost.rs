@@ -176,8 +176,12 @@ impl<W: Word> LostCounts<W> {
             *lost = total.load();
         }
         if self.pending() {
-            report.begin = self.begin.load();
             report.end = self.end.load();
+            report.begin = match self.begin.load() {
+                // Only what was told before is to be told again.
+                0 => report.end,
+                begin => begin,
+            };
         }
         report
     }

@@ -2,6 +2,8 @@
 
 //! The packed word that says which page is open and how far it is reserved.
 
+use crate::slot::POSITION_MASK;
+
 /// Most pages a channel may have.
 pub const PAGES_MAX: usize = NO_PAGE as usize;
 
@@ -9,16 +11,13 @@ pub const PAGES_MAX: usize = NO_PAGE as usize;
 pub(crate) const NO_PAGE: u32 = (1 << PAGE_BITS) - 1;
 
 const PAGE_BITS: u32 = 20;
-const POSITION_BITS: u32 = 35;
+const POSITION_BITS: u32 = POSITION_MASK.trailing_ones();
 const UNIT_BITS: u32 = 14;
 const COUNT_BITS: u32 = 13;
 const UNIT_SHIFT: u32 = POSITION_BITS;
 const COUNT_SHIFT: u32 = UNIT_SHIFT + UNIT_BITS;
 const CLOSED_BIT: u64 = 1 << (COUNT_SHIFT + COUNT_BITS);
 const EMPTY_BIT: u64 = CLOSED_BIT << 1;
-
-/// What a position is counted modulo, less one.
-pub(crate) const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
 
 /// Alignment of records, in bytes; offsets are kept in this unit.
 pub const RECORD_ALIGN: usize = 8;

@@ -13,8 +13,9 @@ pub struct PageState<W> {
     /// Of a page that all CPUs write: bytes that were committed, since the channel began. A multiple
     /// of the size of a page whenever the page is whole.
     pub(crate) commit: W,
-    /// When it was opened.
+    /// When it was opened, and by which CPU.
     pub(crate) begin: W,
+    pub(crate) user: W,
     /// Set when it was closed: its end, and how many records it has.
     pub(crate) end: W,
     pub(crate) records: W,
@@ -30,6 +31,7 @@ impl<W: Word> PageState<W> {
             link: W::new(0),
             commit: W::new(0),
             begin: W::new(0),
+            user: W::new(0),
             end: W::new(0),
             records: W::new(0),
             reporter: W::new(0),

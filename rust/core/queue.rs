@@ -20,12 +20,14 @@ use crate::{
     lost::Loss,
     open_word::{
         pool_page,
-        OpenWord,
-        NO_PAGE,
-        POSITION_MASK, //
+        OpenWord, //
     },
     owner::Owner,
     page_state::PageState,
+    slot::{
+        Slots,
+        POSITION_MASK, //
+    },
     word::Word,
     Cause, //
 };
@@ -154,19 +156,6 @@ pub(crate) enum Pages<W> {
     Ring(u32),
 }
 
-const SLOT_PAGE_BITS: u32 = 24;
-
-/// What the slot of `ticket` holds once `page` is in it. Never zero, which is what an unused one holds.
-fn slot_value(ticket: u64, page: u32) -> u64 {
-    ticket.wrapping_add(1) << SLOT_PAGE_BITS | u64::from(page)
-}
-
-/// The page in a slot, if it is there for `ticket` already.
-fn slot_page(value: u64, ticket: u64) -> Option<u32> {
-    let page = (value & ((1 << SLOT_PAGE_BITS) - 1)) as u32;
-    (value == slot_value(ticket, page)).then_some(page)
-}
-
 impl<B: Backend> Channel<B> {
     /// Index of the page at `position`, of an owner whose number is `owner`.
     #[inline]
@@ -196,7 +185,8 @@ impl<B: Backend> Channel<B> {
     ) -> Option<u64> {
         match &self.pages {
             Pages::Pool(pool) => {
-                let page = pool.take(self.backend().pages(), owner.cpu(), class)?;
+                let take = || pool.take(self.backend().pages(), owner.cpu(), class);
+                let page = take().or_else(|| self.reclaim(0).then(take).flatten())?;
                 Some(old.pool_position(page))
             }
             Pages::Ring(share) => {
@@ -246,6 +236,9 @@ impl<B: Backend> Channel<B> {
             if used < limit {
                 return Some(next);
             }
+            if self.reclaim(owner.number() as usize) {
+                continue;
+            }
             // The oldest page is that at the head. It may be one that is still written.
             let page = self.page_at(owner.number(), next);
             if share != Some(used) || self.finished(page, head) != Some(page) {
@@ -279,31 +272,23 @@ impl<B: Backend> Channel<B> {
     /// The page in slot `index`, if it is finished and the one at `head`.
     fn finished(&self, index: u32, head: Head) -> Option<u32> {
         let value = self.backend().ring().get(index as usize)?.load_acquire();
-        match self.pages {
-            Pages::Pool(_) => slot_page(value, head.position()),
-            Pages::Ring(_) => (value == ring_slot(head.position())).then_some(index),
-        }
+        self.slots().page(index, value, head.position())
     }
 
     /// Puts a finished page into its slot. Returns how many pages wait for the reader, roughly.
     pub(crate) fn enqueue<O: Owner<B::Word>>(&self, owner: O, position: u64) -> u64 {
         let page = self.page_at(owner.number(), position);
-        let ring = self.backend().ring();
         match self.pages {
             Pages::Pool(_) => {
                 // There are at least as many slots as pages, so this one is free.
                 let ticket = self.queue.tail().fetch_add(1);
-                if let Some(slot) = ring.get(ticket as usize & ring.len().wrapping_sub(1)) {
-                    slot.store_release(slot_value(ticket, page));
-                }
+                self.fill_slot(0, ticket, page);
                 B::Word::fence();
                 let head = Head(self.queue.head().load());
                 ticket.wrapping_add(1).wrapping_sub(head.position())
             }
             Pages::Ring(_) => {
-                if let Some(slot) = ring.get(page as usize) {
-                    slot.store_release(ring_slot(position));
-                }
+                self.fill_slot(owner.number(), position, page);
                 B::Word::fence();
                 // All that are closed: where pages finish out of order the last of them counts all.
                 let open = OpenWord(owner.open().load());
@@ -318,8 +303,24 @@ impl<B: Backend> Channel<B> {
         }
     }
 
+    fn fill_slot(&self, queue: u32, position: u64, page: u32) {
+        let slots = self.slots();
+        let index = slots.index(queue, position);
+        if let Some(slot) = self.backend().ring().get(index as usize) {
+            slot.store_release(slots.value(position, page));
+        }
+    }
+
+    /// How finished pages are found.
+    pub fn slots(&self) -> Slots {
+        match self.pages {
+            Pages::Pool(_) => Slots::Pool(self.backend().ring().len() as u32),
+            Pages::Ring(share) => Slots::Ring(share),
+        }
+    }
+
     /// Number of queues.
-    pub(crate) fn queues(&self) -> usize {
+    pub fn queues(&self) -> usize {
         match self.pages {
             Pages::Ring(_) if !self.is_shared() => self.backend().cpus().len(),
             _ => 1,
@@ -338,12 +339,7 @@ impl<B: Backend> Channel<B> {
     /// up those behind it: its writer was interrupted.
     pub(crate) fn oldest(&self, index: usize) -> Option<(u32, Head)> {
         let head = Head(self.queue(index)?.head().load_acquire());
-        let slot = match self.pages {
-            Pages::Pool(_) => {
-                head.position() as u32 & (self.backend().ring().len() as u32).wrapping_sub(1)
-            }
-            Pages::Ring(_) => self.page_at(index as u32, head.position() & POSITION_MASK),
-        };
+        let slot = self.slots().index(index as u32, head.position());
         Some((self.finished(slot, head)?, head))
     }
 
@@ -361,6 +357,61 @@ impl<B: Backend> Channel<B> {
             pool.give(self.backend().pages(), cpu, page);
         }
         true
+    }
+
+    /// The reader maps the channel from now on: it says in [`Backend::positions`] how far it is, and
+    /// [`crate::Reader`] is not used any more.
+    ///
+    /// Only for channels that do not overwrite.
+    pub fn set_mapped(&self) {
+        for (index, position) in self.backend().positions().iter().enumerate() {
+            if let Some(queue) = self.queue(index) {
+                position.store(Head(queue.head().load()).position());
+            }
+        }
+        self.mapped.store_release(1);
+    }
+
+    /// Whether the reader maps the channel.
+    pub fn is_mapped(&self) -> bool {
+        self.mapped.load_acquire() != 0
+    }
+
+    /// Frees pages of a queue that a reader says it has had, some at a time, and says whether there were
+    /// any. In any context.
+    ///
+    /// What it says is not believed beyond pages that are finished: it can only have its own pages written
+    /// over while it reads them.
+    pub fn reclaim(&self, index: usize) -> bool {
+        const AT_ONCE: usize = 16;
+        if !self.is_mapped() {
+            return false;
+        }
+        let (Some(queue), Some(position)) =
+            (self.queue(index), self.backend().positions().get(index))
+        else {
+            return false;
+        };
+        // What was read of the pages was read before.
+        let position = position.load_acquire();
+        let mut any = false;
+        for _ in 0..AT_ONCE {
+            let Some((page, head)) = self.oldest(index) else {
+                break;
+            };
+            if (position.wrapping_sub(head.position()) as i64) <= 0 {
+                break;
+            }
+            let user = self.page_state(page).map_or(0, |state| state.user.load());
+            // Several may do this at the same time; who moves the head has the page.
+            if queue.head().compare_exchange(head.0, head.next().0).is_ok() {
+                any = true;
+                if let (Pages::Pool(pool), Some(cpu)) = (&self.pages, self.cpu(user as usize)) {
+                    pool.give(self.backend().pages(), cpu, page);
+                }
+            }
+        }
+        any
     }
 
     /// Whether at least `pages` finished pages are in one queue.
@@ -412,18 +463,16 @@ impl<B: Backend> Channel<B> {
 
     /// Whether every page up to `drawn` is finished, or gone.
     pub fn is_settled(&self, drawn: u64) -> bool {
-        let ring = self.backend().ring();
         let mut head = Head(self.queue.head().load_acquire());
         match self.pages {
             Pages::Pool(_) => {
                 while (drawn.wrapping_sub(head.position()) as i64) > 0 {
-                    let index = head.position() as usize & ring.len().wrapping_sub(1);
-                    let Some(slot) = ring.get(index) else {
+                    let index = self.slots().index(0, head.position());
+                    let Some(slot) = self.backend().ring().get(index as usize) else {
                         return true;
                     };
                     // A later one may stand in the slot, if the reader went on meanwhile.
-                    let ticket = slot.load_acquire() >> SLOT_PAGE_BITS;
-                    if ticket < (head.next().position() & ((1 << (64 - SLOT_PAGE_BITS)) - 1)) {
+                    if !Slots::has_passed(slot.load_acquire(), head.position()) {
                         return false;
                     }
                     head = head.next();
@@ -448,26 +497,32 @@ impl<B: Backend> Channel<B> {
     }
 }
 
-/// What the slot of the page at `position` of a ring holds once it is finished. Never zero.
-fn ring_slot(position: u64) -> u64 {
-    (position & POSITION_MASK).wrapping_add(1)
-}
-
-const _: () = assert!(NO_PAGE < 1 << SLOT_PAGE_BITS);
-
 #[cfg(any(test, weir_kunit))]
 #[cfg_attr(weir_kunit, kernel::prelude::kunit_tests(weir_queue))]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_valid_for_its_ticket_only() {
-        assert_eq!(slot_page(0, 0), None);
-        let value = slot_value(5, 7);
-        assert_eq!(slot_page(value, 5), Some(7));
-        assert_eq!(slot_page(value, 4), None);
-        assert_eq!(slot_page(value, 5 + 8), None);
-        assert_eq!(slot_page(slot_value(0, 0), 0), Some(0));
+    fn a_slot_is_valid_for_its_position_only() {
+        let pool = Slots::Pool(8);
+        assert_eq!(pool.page(0, 0, 0), None);
+        let value = pool.value(5, 7);
+        assert_eq!(pool.page(5, value, 5), Some(7));
+        assert_eq!(pool.page(5, value, 4), None);
+        assert_eq!(pool.page(5, value, 5 + 8), None);
+        assert_eq!(pool.page(0, pool.value(0, 0), 0), Some(0));
+        assert!(Slots::has_passed(value, 5) && Slots::has_passed(value, 4));
+        assert!(!Slots::has_passed(value, 6) && !Slots::has_passed(0, 0));
+
+        let ring = Slots::Ring(4);
+        assert_eq!(ring.index(2, 9), 9);
+        assert_eq!(ring.page(9, 0, 9), None);
+        assert_eq!(ring.page(9, ring.value(9, 9), 9), Some(9));
+        assert_eq!(ring.page(9, ring.value(9, 9), 13), None);
+        assert_eq!(
+            ring.page(3, ring.value(POSITION_MASK, 3), POSITION_MASK),
+            Some(3)
+        );
     }
 
     #[test]

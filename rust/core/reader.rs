@@ -9,13 +9,10 @@ use crate::{
         Model,
         HEADER_SIZE, //
     },
-    open_word::{
-        OpenWord,
-        NO_PAGE,
-        POSITION_MASK, //
-    },
+    open_word::OpenWord,
     page_memory::PageMemory,
     queue::Head,
+    slot::POSITION_MASK,
     uapi::{
         PageHeader,
         RecordHeader,
@@ -33,11 +30,13 @@ use zerocopy::{
     IntoBytes, //
 };
 
+const NO_POSITION: u64 = u64::MAX;
+
 /// What the reader has had of one CPU, or of all of one channel where they write to one page.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Page that was read while open, or [`NO_PAGE`].
-    page: u32,
+    /// Position of the page that was read while open, or [`NO_POSITION`].
+    position: u64,
     /// Bytes of it that were read.
     offset: usize,
     /// Time up to which they reach.
@@ -55,7 +54,7 @@ impl Progress {
     /// Nothing was read.
     pub const fn new() -> Self {
         Self {
-            page: NO_PAGE,
+            position: NO_POSITION,
             offset: 0,
             end: 0,
             extra: 0,
@@ -168,7 +167,10 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
             };
             let again = match channel.may_overwrite {
                 true => head.records() != 0,
-                false => progress.page == page,
+                false => {
+                    progress.position != NO_POSITION
+                        && channel.page_at(owner as u32, progress.position) == page
+                }
             };
             let start = if again { progress.offset } else { HEADER_SIZE };
             // What was overwritten may be anything.
@@ -177,7 +179,7 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
             if start == end && header.lost_begin == 0 {
                 // All of it was read while it was open, or it was meant for a report of losses that
                 // the page before it has.
-                progress.page = NO_PAGE;
+                progress.position = NO_POSITION;
                 if channel.dequeue(queue, head, page, header.cpu_id as usize) {
                     progress.extra = progress.extra.wrapping_sub(1);
                 }
@@ -277,7 +279,7 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
         let progress = *self.progress.as_mut().get(cpu)?;
         let again = match channel.may_overwrite {
             true => head.records() != 0,
-            false => progress.page == page,
+            false => progress.position == committed.position(),
         };
         let start = if again { progress.offset } else { HEADER_SIZE };
         if committed.offset() <= start || state.open.load_acquire() != committed.0 {
@@ -364,7 +366,7 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
         }
         progress.sequence = chunk.header.packet_seq_num.wrapping_add(1);
         if chunk.is_partial() {
-            progress.page = chunk.page;
+            progress.position = chunk.open.position();
             progress.offset = chunk.range.end;
             progress.end = chunk.header.timestamp_end;
             progress.extra = progress.extra.wrapping_add(1);
@@ -372,7 +374,7 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
                 state.seen().store(chunk.open.0);
             }
         } else {
-            progress.page = NO_PAGE;
+            progress.position = NO_POSITION;
             progress.discarded = chunk.header.events_discarded;
             progress.lost = chunk.header.lost;
         }

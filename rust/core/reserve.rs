@@ -319,6 +319,7 @@ impl<B: Backend> Channel<B> {
         self.backend().memory().write(page, 0, begin.as_bytes());
         if let Some(state) = self.page_state(page) {
             state.begin.store(time);
+            state.user.store(u64::from(owner.cpu().number()));
         }
         owner.opened(self, old, position);
     }

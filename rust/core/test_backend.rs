@@ -108,6 +108,7 @@ pub(crate) struct TestBackend {
     cpus: [CpuState<TestWord>; CPUS],
     pages: [PageState<TestWord>; PAGES],
     ring: [TestWord; PAGES],
+    positions: [TestWord; CPUS],
     memory: TestMemory,
     pub(crate) now: AtomicU64,
     pub(crate) wakes: AtomicU64,
@@ -125,6 +126,9 @@ impl Backend for TestBackend {
     }
     fn ring(&self) -> &[TestWord] {
         &self.ring
+    }
+    fn positions(&self) -> &[TestWord] {
+        &self.positions
     }
     fn memory(&self) -> &TestMemory {
         &self.memory
@@ -144,6 +148,7 @@ pub(crate) fn channel(model: Model, mode: Mode) -> Channel<TestBackend> {
             cpus: core::array::from_fn(|cpu| CpuState::new(cpu as u32)),
             pages: core::array::from_fn(|_| PageState::new()),
             ring: core::array::from_fn(|_| TestWord::new(0)),
+            positions: core::array::from_fn(|_| TestWord::new(0)),
             memory: TestMemory(core::array::from_fn(|_| {
                 core::array::from_fn(|_| AtomicU8::new(0))
             })),

@@ -301,6 +301,35 @@ pub struct Cursor {
     pub minor: u64,
 }
 
+/// Offset of what a reader who maps a channel writes.
+pub const MMAP_POSITIONS: u64 = 0x1_0000_0000;
+/// Offset of the slots.
+pub const MMAP_SLOTS: u64 = 0x2_0000_0000;
+/// Offset of the pages.
+pub const MMAP_PAGES: u64 = 0x4_0000_0000;
+
+/// Takes `WEIR_IOC_CHANNEL_LAYOUT`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct LayoutReq {
+    /// Size of this structure.
+    pub size: u32,
+    /// Number of queues.
+    pub queues: u32,
+    /// Pages of each queue; zero if there is one pool.
+    pub share: u32,
+    /// Number of slots.
+    pub slots: u32,
+    /// Bytes at [`MMAP_POSITIONS`].
+    pub positions_size: u64,
+    /// Bytes at [`MMAP_SLOTS`].
+    pub slots_size: u64,
+    /// Bytes at [`MMAP_PAGES`].
+    pub pages_size: u64,
+}
+
 /// Takes `WEIR_IOC_CHANNEL_FREEZE`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -428,3 +457,5 @@ pub const IOC_COUNTER_RELEASE: u32 = 7;
 pub const IOC_COUNTER_READ: u32 = 8;
 /// Number of `WEIR_IOC_CHANNEL_FREEZE`.
 pub const IOC_CHANNEL_FREEZE: u32 = 9;
+/// Number of `WEIR_IOC_CHANNEL_LAYOUT`.
+pub const IOC_CHANNEL_LAYOUT: u32 = 10;

@@ -20,6 +20,7 @@ mod page_state;
 mod queue;
 mod reader;
 mod reserve;
+pub mod slot;
 #[cfg(any(test, weir_kunit))]
 mod test_backend;
 pub mod uapi;

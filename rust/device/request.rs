@@ -18,6 +18,7 @@ use weir_core::uapi::{
     CounterValue,
     FreezeReq,
     InjectReq,
+    LayoutReq,
     StatusReq, //
 };
 use zerocopy::{
@@ -48,6 +49,7 @@ extensible! {
     ChannelReq: 40, true;
     StatusReq: 72, true;
     FreezeReq: 8, false;
+    LayoutReq: 40, true;
     InjectReq: 72, true;
     CounterReq: 56, true;
     CounterCtl: 8, false;

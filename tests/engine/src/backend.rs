@@ -56,6 +56,7 @@ pub struct HostBackend<W, M, C = Count> {
     cpus: Vec<CpuState<W>>,
     pages: Vec<PageState<W>>,
     ring: Vec<W>,
+    positions: Vec<W>,
     memory: M,
     clock: C,
     woken: AtomicBool,
@@ -74,6 +75,7 @@ impl<W: Word, M: PageMemory, C: Clock + Default> HostBackend<W, M, C> {
                 cpus: (0..cpus).map(CpuState::new).collect(),
                 pages: (0..pages).map(|_| PageState::new()).collect(),
                 ring: (0..pages.next_power_of_two()).map(|_| W::new(0)).collect(),
+                positions: (0..cpus).map(|_| W::new(0)).collect(),
                 memory,
                 clock: C::default(),
                 woken: AtomicBool::new(false),
@@ -104,6 +106,10 @@ impl<W: Word, M: PageMemory, C: Clock> Backend for HostBackend<W, M, C> {
 
     fn ring(&self) -> &[W] {
         &self.ring
+    }
+
+    fn positions(&self) -> &[W] {
+        &self.positions
     }
 
     fn memory(&self) -> &M {

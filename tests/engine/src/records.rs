@@ -16,8 +16,10 @@ use weir_core::{
     Backend,
     Channel,
     Class,
+    PageMemory,
     Progress,
     Reader,
+    Word,
     HEADER_SIZE, //
 };
 use zerocopy::{
@@ -59,6 +61,8 @@ pub struct Checker {
     lost: Vec<u64>,
     sequences: Vec<u64>,
     ends: Vec<u64>,
+    /// Pages of each queue that were read where the channel is mapped.
+    had: Vec<u64>,
     nop_allowed: bool,
 }
 
@@ -72,6 +76,7 @@ impl Checker {
             lost: vec![0; cpus],
             sequences: vec![0; cpus],
             ends: vec![0; cpus],
+            had: Vec::new(),
             nop_allowed: false,
         }
     }
@@ -103,6 +108,42 @@ impl Checker {
             self.check(&header, &records);
         }
         true
+    }
+
+    /// Reads one page as somebody does who maps the channel; [`false`] if there is none.
+    pub fn read_mapped<B: Backend>(&mut self, channel: &Channel<B>) -> bool {
+        let backend = channel.backend();
+        self.had.resize(channel.queues(), 0);
+        let found = self.had.iter().enumerate().find_map(|(queue, &position)| {
+            let index = channel.slots().index(queue as u32, position);
+            let value = backend.ring()[index as usize].load_acquire();
+            let page = channel.slots().page(index, value, position)?;
+            Some((queue, page))
+        });
+        let Some((queue, page)) = found else {
+            return false;
+        };
+        let memory = backend.memory();
+        let (header, records) = memory.read(page, 0..memory.page_size(), |bytes| {
+            let (header, rest) = PageHeader::read_from_prefix(bytes).expect("a header");
+            let records = header.content_size as usize / 8 - HEADER_SIZE;
+            (header, rest[..records].to_vec())
+        });
+        self.check(&header, &records);
+        self.had[queue] += 1;
+        backend.positions()[queue].store_release(self.had[queue]);
+        true
+    }
+
+    /// As [`Checker::finish`], mapped.
+    pub fn finish_mapped<B: Backend>(&mut self, channel: &Channel<B>) {
+        while (0..self.cpus).any(|cpu| channel.has_open(cpu)) {
+            for cpu in 0..self.cpus {
+                assert!(channel.close(&On(cpu)));
+            }
+            while self.read_mapped(channel) {}
+        }
+        while self.read_mapped(channel) {}
     }
 
     fn check(&mut self, header: &PageHeader, records: &[u8]) {

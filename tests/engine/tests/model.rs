@@ -72,6 +72,7 @@ impl Check {
     ) {
         let mut builder = Builder::new();
         builder.preemption_bound = Some(self.preemptions);
+        builder.max_branches = 10_000;
         let executions = std::sync::Arc::new(AtomicU64::new(0));
         let count = executions.clone();
         let (name, preemptions) = (self.name, self.preemptions);
@@ -107,7 +108,11 @@ fn end<M: PageMemory, F: Flaw>(
     written: &[u16],
     refused: u64,
 ) {
-    checker.finish(channel);
+    if channel.is_mapped() {
+        checker.finish_mapped(channel);
+    } else {
+        checker.finish(channel);
+    }
     for (number, times) in &checker.numbers {
         assert!(written.contains(number) && *times == 1);
     }
@@ -210,6 +215,60 @@ fn per_cpu_page_is_used_again() {
         }
         let written = other.join().expect("no panic");
         let refused = 4 - written.len() as u64;
+        end_whole(&channel, &mut checker, &written, refused);
+    });
+}
+
+/// A reader maps the channel; writers take back the pages that it is done with.
+fn mapped(name: &'static str, kind: (Model, Mode), preemptions: usize) {
+    let check = Check {
+        name,
+        kind,
+        pages: 4,
+        a_page: 1,
+        preemptions,
+    };
+    check.checked::<Sound>(|channel, mut checker| {
+        channel.set_mapped();
+        let other = writer(&channel, 0, 0..4);
+        for _ in 0..2 {
+            checker.read_mapped(&channel);
+        }
+        let written = other.join().expect("no panic");
+        let refused = 4 - written.len() as u64;
+        end_whole(&channel, &mut checker, &written, refused);
+    });
+}
+
+#[test]
+fn paged_mapped() {
+    mapped("paged, mapped", PAGED, 3);
+}
+
+#[test]
+fn per_cpu_mapped() {
+    mapped("per-cpu, mapped", PER_CPU, 3);
+}
+
+/// Two CPUs take the same pages back.
+#[test]
+fn paged_mapped_two_writers() {
+    let check = Check {
+        name: "paged, mapped, two writers",
+        kind: PAGED,
+        pages: 4,
+        a_page: 1,
+        preemptions: 3,
+    };
+    check.checked::<Sound>(|channel, mut checker| {
+        channel.set_mapped();
+        (0..3).for_each(|number| assert!(write(&channel, 0, number)));
+        while checker.read_mapped(&channel) {}
+        let other = writer(&channel, 1, 10..13);
+        let mut written: Vec<_> = (0..3).collect();
+        written.extend((3..6).filter(|number| write(&channel, 0, *number)));
+        written.extend(other.join().expect("no panic"));
+        let refused = 9 - written.len() as u64;
         end_whole(&channel, &mut checker, &written, refused);
     });
 }

@@ -8,7 +8,10 @@ use crate::{
         Ledger,
         RunTotals, //
     },
-    session::Session,
+    session::{
+        now,
+        Session, //
+    },
     torture::{
         Start,
         Torture, //
@@ -20,7 +23,9 @@ use anyhow::{
 };
 use libweir::{
     uapi::MODE_OVERWRITE,
-    ChannelOptions, //
+    ChannelOptions,
+    MappedReader,
+    Ready, //
 };
 use std::{
     thread::sleep,
@@ -37,6 +42,8 @@ pub enum Reading {
     Slow,
     /// As fast as it can.
     Fast,
+    /// The same from a mapping, without a system call for each page.
+    Mapped,
 }
 
 /// A small pool, so that a slow reader surely loses.
@@ -72,17 +79,24 @@ pub fn exercise(
     let mut session = Session::open(options, if reading == Reading::Slow { 1 } else { 256 })?;
     let mut ledger = ledger(options);
     let run = torture.start(session.channel(), request)?;
-    let begin = Instant::now();
-    while begin.elapsed() < duration {
-        session.read_within(Duration::from_millis(100), |cpu, record| {
-            ledger.record(cpu, record)
-        })?;
-        if reading == Reading::Slow {
-            sleep(Duration::from_millis(5));
+    if reading == Reading::Mapped {
+        read_mapped(&mut session, &mut ledger, duration, || run.stop())?;
+    } else {
+        let begin = Instant::now();
+        while begin.elapsed() < duration {
+            session.read_within(Duration::from_millis(100), |cpu, record| {
+                ledger.record(cpu, record)
+            })?;
+            if reading == Reading::Slow {
+                sleep(Duration::from_millis(5));
+            }
+        }
+        run.stop()?;
+        // Where pages were overwritten, losses may have to be told again when there is room for that.
+        for _ in 0..2 {
+            session.flush(|cpu, record| ledger.record(cpu, record))?;
         }
     }
-    run.stop()?;
-    session.flush(|cpu, record| ledger.record(cpu, record))?;
 
     let statuses = run.statuses()?;
     let totals = ledger.close_run(&statuses)?;
@@ -98,4 +112,43 @@ pub fn exercise(
         ensure!(status.attempted > 0, "this writer did nothing: {status:?}");
     }
     Ok(totals)
+}
+
+/// Reads from a mapping for `duration`, calls `stop`, and reads what is left.
+///
+/// # Errors
+///
+/// Those of mapping and waiting, of `stop`, and what is wrong with a page.
+pub fn read_mapped(
+    session: &mut Session,
+    ledger: &mut Ledger,
+    duration: Duration,
+    stop: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let (channel, verifier) = session.split();
+    let mut reader = channel.map()?;
+    // Writers may be faster, so that there are always more.
+    let mut take = |reader: &mut MappedReader<'_>, most: usize| -> Result<()> {
+        for _ in 0..most {
+            let Some(page) = reader.next_page() else {
+                break;
+            };
+            verifier.page(page, now(), |cpu, record| ledger.record(cpu, record))?;
+        }
+        Ok(())
+    };
+    let begin = Instant::now();
+    while begin.elapsed() < duration {
+        if reader.wait(Some(Duration::from_millis(100)))? == Ready::Open {
+            channel.flush()?;
+        }
+        take(&mut reader, 64)?;
+    }
+    stop()?;
+    // Losses that there was no page to tell of are told by the second.
+    for _ in 0..2 {
+        channel.flush()?;
+        take(&mut reader, usize::MAX)?;
+    }
+    Ok(())
 }

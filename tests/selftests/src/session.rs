@@ -67,6 +67,11 @@ impl Session {
         &self.channel
     }
 
+    /// The channel and the verifier, for a reader of another kind.
+    pub fn split(&mut self) -> (&Channel, &mut Verifier) {
+        (&self.channel, &mut self.verifier)
+    }
+
     /// What came out of it.
     pub fn verifier(&self) -> &Verifier {
         &self.verifier

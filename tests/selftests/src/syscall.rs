@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! System calls that no library makes safe: ioctls with bad arguments, memory that ends where it is told
-//! to, and `perf_event_open()` for comparison. The only file of these programs with `unsafe`.
+//! to, and `perf_event_open()` for comparison. Of these programs, only this file and `mapping` have `unsafe`.
 
 use nix::libc;
 use rustix::{

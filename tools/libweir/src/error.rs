@@ -30,6 +30,10 @@ pub enum Call {
     ChannelFlush,
     /// `WEIR_IOC_CHANNEL_FREEZE`.
     ChannelFreeze,
+    /// `WEIR_IOC_CHANNEL_LAYOUT`.
+    ChannelLayout,
+    /// `mmap()` of a part of the channel.
+    Map,
     /// `read()` of pages.
     Read,
     /// `poll()`.
@@ -56,6 +60,8 @@ impl fmt::Display for Call {
             Call::ChannelStatus(cpu) => write!(f, "cannot read the status of CPU {cpu}"),
             Call::ChannelFlush => f.write_str("cannot flush the channel"),
             Call::ChannelFreeze => f.write_str("cannot freeze the channel"),
+            Call::ChannelLayout => f.write_str("cannot ask how the channel is mapped"),
+            Call::Map => f.write_str("cannot map the channel"),
             Call::Read => f.write_str("cannot read from the channel"),
             Call::Poll => f.write_str("cannot wait for the channel"),
             Call::Inject => f.write_str("cannot inject"),
@@ -184,6 +190,8 @@ fn explain(call: &Call, errno: Errno) -> String {
         (Call::ChannelFreeze, Errno::INVAL) => {
             "only a channel in the mode overwrite can be frozen"
         }
+        (Call::Map, Errno::INVAL) => "only a channel in the mode discard can be mapped",
+        (Call::Read, Errno::BUSY) => "it is mapped: its pages are read from there",
         (Call::ChannelStatus(_), Errno::INVAL) => {
             "there is no such CPU: see /sys/devices/system/cpu/possible"
         }

@@ -40,6 +40,7 @@ pub mod event;
 pub mod inject;
 pub mod ioctl;
 pub mod kallsyms;
+pub mod mapped;
 pub mod page;
 pub mod record;
 pub mod stream;
@@ -68,6 +69,10 @@ pub use inject::{
     TaskDump, //
 };
 pub use kallsyms::Kallsyms;
+pub use mapped::{
+    MappedReader,
+    Ready, //
+};
 pub use page::{
     Page,
     PageError, //
@@ -81,5 +86,7 @@ pub use stream::{
     Stream,
     StreamError, //
 };
+#[path = "../../../rust/core/slot.rs"]
+pub mod slot;
 #[path = "../../../rust/core/uapi.rs"]
 pub mod uapi;

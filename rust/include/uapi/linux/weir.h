@@ -176,6 +176,38 @@ struct weir_channel_req {
  */
 
 /*
+ * A channel that discards can be mapped (MAP_SHARED), each of these as a whole: the positions to
+ * read and write, the rest only to read. Whoever maps the positions is the channel's reader
+ * until it is closed: read() gives EBUSY then.
+ *
+ * positions[q] is the number of pages of queue q that the reader has had; it stores the number
+ * (release) when it is done with a page, and the kernel writes into pages before that again. The
+ * next one, at position p = positions[q], is finished when its slot says so (acquire):
+ *
+ *   share == 0: slots[p & (slots - 1)] == ((p + 1) << 24 | page), which tells the page
+ *   else:       slots[page] == (p & (2^35 - 1)) + 1, where page = q * share + (p & (share - 1))
+ *
+ * Page n is at n * page_size. poll() says POLLIN as for read(), and POLLPRI when a CPU has had
+ * records in an open page for max_latency_ns: WEIR_IOC_CHANNEL_FLUSH finishes it. It also takes
+ * back pages at once; writers do so when they need some. What the reader stores is not believed
+ * beyond pages that are finished.
+ */
+#define WEIR_MMAP_POSITIONS	0x100000000ULL
+#define WEIR_MMAP_SLOTS		0x200000000ULL
+#define WEIR_MMAP_PAGES		0x400000000ULL
+
+/* WEIR_IOC_CHANNEL_LAYOUT: how a channel is mapped. Errors: EBADFD. */
+struct weir_layout_req {
+	__u32 size;
+	__u32 queues;			/* all fields from here on: out */
+	__u32 share;			/* pages of each queue; 0: one queue, of one pool */
+	__u32 slots;
+	__u64 positions_size;		/* bytes to map */
+	__u64 slots_size;
+	__u64 pages_size;
+};
+
+/*
  * WEIR_IOC_CHANNEL_FREEZE: keeps what a channel that overwrites has. From then on every unread
  * page stays until it is read, and new records are lost where there is no other page for them;
  * until it is called with 0. Errors: EINVAL (the channel does not overwrite), EBADFD.
@@ -292,5 +324,6 @@ struct weir_counter_value {
 #define WEIR_IOC_COUNTER_RELEASE _IOW(WEIR_IOC_MAGIC, 7, struct weir_counter_ctl)
 #define WEIR_IOC_COUNTER_READ	_IOWR(WEIR_IOC_MAGIC, 8, struct weir_counter_value)
 #define WEIR_IOC_CHANNEL_FREEZE	_IOW(WEIR_IOC_MAGIC, 9, struct weir_freeze_req)
+#define WEIR_IOC_CHANNEL_LAYOUT	_IOWR(WEIR_IOC_MAGIC, 10, struct weir_layout_req)
 
 #endif /* _UAPI_LINUX_WEIR_H */

@@ -147,7 +147,9 @@ fn frozen(context: &mut Context) -> Verdict {
         session.channel().freeze(false)?;
         sleep(context.duration / 2);
         run.stop()?;
-        session.flush(|cpu, record| ledger.record(cpu, record))?;
+        for _ in 0..2 {
+            session.flush(|cpu, record| ledger.record(cpu, record))?;
+        }
         let totals = ledger.close_run(&run.statuses()?)?;
         ledger.check_channel(&session)?;
         note(format_args!(

@@ -133,7 +133,8 @@ fn lost() {
         script("later", "true"),
     ]);
     ran.is(4, "1 passed, 2 failed");
-    ran.says("not ok um off: the VM was lost (exit status: 0)");
+    // How the program `linux` ends when the machine is off is not always the same.
+    ran.says("not ok um off: the VM was lost (");
     ran.says("not ok um later: not run");
     ran.says("# reboot: Power down");
 }

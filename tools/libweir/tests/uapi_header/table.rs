@@ -61,6 +61,9 @@ pub(crate) fn structs() -> Vec<Struct> {
         }
         StatusReq = "status_req" { size, cpu, pages, nested, lost, lost_begin, lost_end }
         FreezeReq = "freeze_req" { size, frozen }
+        LayoutReq = "layout_req" {
+            size, queues, share, slots, positions_size, slots_size, pages_size,
+        }
         Cursor = "cursor" { major, minor }
         InjectReq = "inject_req" {
             size, collection, flags, stop, start, len, read, next, skipped,
@@ -98,7 +101,8 @@ macro_rules! uapi_constants {
 pub(crate) fn constants() -> Vec<Constant> {
     let mut constants = Vec::new();
     constants.extend(uapi_constants!("WEIR_":
-        PAGE_MAGIC, PAGE_PARTIAL, PAGE_SHARED, PAGE_OVERWRITE, CPU_NONE, RECORD_FIRST, RECORD_NOP, RECORD_RAW, SAMPLE_TYPE,
+        PAGE_MAGIC, PAGE_PARTIAL, PAGE_SHARED, PAGE_OVERWRITE, CPU_NONE, MMAP_POSITIONS, MMAP_SLOTS,
+        MMAP_PAGES, RECORD_FIRST, RECORD_NOP, RECORD_RAW, SAMPLE_TYPE,
         MODEL_PER_CPU, MODEL_SHARED, MODEL_PAGED, MODE_DISCARD, MODE_OVERWRITE, CLOCK_MONOTONIC,
         COLLECTION_TASK, INJECT_PROCESS, STOP_END, STOP_LEN, STOP_FULL, STOP_INTERRUPTED,
         COUNTER_FREQ, COUNTER_EXCLUDE_USER, COUNTER_EXCLUDE_KERNEL, COUNTER_PINNED, IOC_MAGIC,
@@ -127,7 +131,7 @@ pub(crate) fn constants() -> Vec<Constant> {
         IOC_CHANNEL_FLUSH CHANNEL_FLUSH, IOC_INJECT INJECT, IOC_COUNTER_CREATE COUNTER_CREATE,
         IOC_COUNTER_ENABLE COUNTER_ENABLE, IOC_COUNTER_DISABLE COUNTER_DISABLE,
         IOC_COUNTER_RELEASE COUNTER_RELEASE, IOC_COUNTER_READ COUNTER_READ,
-        IOC_CHANNEL_FREEZE CHANNEL_FREEZE
+        IOC_CHANNEL_FREEZE CHANNEL_FREEZE, IOC_CHANNEL_LAYOUT CHANNEL_LAYOUT
     ));
     for (rust, c, value) in [
         ("LOST_CAUSES", "WEIR_LOST_CAUSES", uapi::LOST_CAUSES),
