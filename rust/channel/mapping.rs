@@ -31,7 +31,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// `EINVAL` (no such offset, another size, a private mapping, a channel that overwrites), `EACCES`,
+    /// `EBUSY` (somebody is just reading), `EINVAL` (no such offset, another size, a private mapping, a channel that overwrites), `EACCES`,
     /// `ENOMEM`.
     pub(crate) fn map(&self, vma: &VmaNew) -> Result {
         if self.options.mode == Mode::Overwrite {
@@ -42,8 +42,9 @@ impl Channel {
             MMAP_POSITIONS => {
                 let words = backend.position_words();
                 Mapping::new(vma, words.bytes(), Access::Write)?.words(words)?;
-                // Against whoever just reads, and whoever else maps.
-                let _reader = self.reader.lock();
+                // Against whoever just reads, and whoever else maps. Nobody is waited for, as whoever reads
+                // may be waiting for the memory that is being mapped to.
+                let _reader = self.reader.try_lock().ok_or(EBUSY)?;
                 if !self.engine.is_mapped() {
                     self.engine.set_mapped();
                 }

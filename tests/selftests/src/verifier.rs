@@ -104,6 +104,14 @@ impl Verifier {
             self.page_size
         );
         self.check_times(&header, now).with_context(place)?;
+        // No test loses so many that the counts by cause wrap around.
+        let lost: u64 = header.lost.iter().map(|lost| u64::from(*lost)).sum();
+        ensure!(
+            lost == header.events_discarded,
+            "{lost} lost by cause, but {} in all, in {}",
+            header.events_discarded,
+            place()
+        );
         let records = page.verify().with_context(place)?;
         let lost = self.continuity.follow(&page)?;
         for record in page.records() {
