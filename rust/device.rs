@@ -38,6 +38,7 @@ use kernel::{
     },
     mm::virt::VmaNew,
     prelude::*,
+    seq_file::SeqFile,
     sync::{
         new_mutex,
         Arc,
@@ -49,6 +50,7 @@ use request::Request;
 use weir_core::uapi::{
     self,
     ChannelReq,
+    ClockReq,
     CounterCtl,
     CounterReq,
     CounterValue,
@@ -136,6 +138,12 @@ impl MiscDevice for OpenFile {
         kiocb.file().channel()?.read(iov, nonblocking)
     }
 
+    fn show_fdinfo(this: Pin<&Self>, file: &SeqFile, _file: &File) {
+        if let Ok(channel) = this.channel() {
+            channel.show(file);
+        }
+    }
+
     fn mmap(this: Pin<&Self>, _file: &File, vma: &VmaNew) -> Result {
         this.channel()?.map(vma)
     }
@@ -148,6 +156,13 @@ impl MiscDevice for OpenFile {
             uapi::IOC_CHANNEL_CREATE => Request::<ChannelReq>::update(arg, |r| this.create(r)),
             uapi::IOC_CHANNEL_STATUS => Request::<StatusReq>::update(arg, |r| this.status(r)),
             uapi::IOC_CHANNEL_FLUSH => this.channel()?.flush(),
+            uapi::IOC_CHANNEL_CLOCK => {
+                let channel = this.channel()?;
+                Request::<ClockReq>::update(arg, |r| {
+                    channel.clock(r);
+                    Ok(())
+                })
+            }
             uapi::IOC_CHANNEL_FREEZE => {
                 let channel = this.channel()?;
                 Request::<FreezeReq>::update(arg, |r| channel.freeze(r.frozen))

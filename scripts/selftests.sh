@@ -8,11 +8,13 @@ selftests=(
 	bad_fields
 	access_rights
 	channel_flush
+	channel_clocks
 	channel_full
 	channel_nested
 	channel_torture
 	channel_models
 	channel_mmap
+	channel_hotplug
 	inject_len
 	inject_fork_storm
 	counter_basic

@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod cpus;
 pub(crate) mod device;
 pub(crate) mod iov;
+pub(crate) mod locked_memory;
 pub(crate) mod mmap;
 pub(crate) mod module_file;
 pub(crate) mod page_array;

@@ -118,6 +118,17 @@ same!(
         lost_end
     }
 );
+same!(
+    weir_clock_req,
+    ClockReq {
+        size,
+        clock,
+        mult,
+        shift,
+        base,
+        ns
+    }
+);
 same!(weir_freeze_req, FreezeReq { size, frozen });
 same!(
     weir_layout_req,

@@ -4,8 +4,9 @@
 
 use super::Options;
 use crate::abs::{
-    clock,
+    clock::Clock,
     cpus,
+    locked_memory::LockedMemory,
     mmap::SharedWords,
     page_array::PageArray,
     wait_queue::WaitQueue,
@@ -32,7 +33,9 @@ pub(crate) struct KernelBackend {
     ring: SharedWords,
     positions: SharedWords,
     memory: MappedPages<PageArray>,
+    clock: Clock,
     queue: Pin<KBox<WaitQueue>>,
+    _locked: LockedMemory,
 }
 
 impl KernelBackend {
@@ -40,14 +43,17 @@ impl KernelBackend {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, and `EINTR` on a signal.
+    /// `EPERM` (more than the process may lock), `ENOMEM`, and `EINTR` on a signal.
     pub(super) fn new(options: &Options) -> Result<Self> {
+        let locked = LockedMemory::charge(options.pages.saturating_mul(options.page_size))?;
         Ok(Self {
             cpus: fill(cpus::count(), |cpu| CpuState::new(cpu as u32))?,
             pages: fill(options.pages, |_| PageState::new())?,
             ring: SharedWords::new(options.pages.next_power_of_two())?,
             positions: SharedWords::new(cpus::count())?,
             memory: PageArray::allocate(options.pages, options.page_size)?,
+            clock: options.clock,
+            _locked: locked,
             queue: KBox::pin_init(WaitQueue::new(), GFP_KERNEL)?,
         })
     }
@@ -106,7 +112,7 @@ impl Backend for KernelBackend {
 
     #[inline]
     fn clock(&self) -> u64 {
-        clock::monotonic()
+        self.clock.now()
     }
 
     fn wake(&self) {

@@ -101,7 +101,10 @@ impl Channel {
             let before = if waited || self.due.load(Relaxed) {
                 u64::MAX
             } else {
-                clock::monotonic().saturating_sub(self.options.max_latency_ns)
+                let clock = self.options.clock;
+                clock
+                    .now()
+                    .saturating_sub(clock.from_ns(self.options.max_latency_ns))
             };
             let delivered = self.deliver(iov, before)?;
             if delivered != 0 {

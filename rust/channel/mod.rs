@@ -6,6 +6,7 @@ mod backend;
 mod delivery;
 mod mapping;
 mod options;
+mod show;
 mod write;
 
 pub(crate) use delivery::PollTimer;
@@ -13,6 +14,7 @@ pub(crate) use options::Options;
 pub(crate) use write::errno;
 
 use crate::abs::{
+    clock::Conversion,
     cpus,
     wait_queue::WaitQueue, //
 };
@@ -44,6 +46,7 @@ use kernel::{
     },
 };
 use weir_core::{
+    uapi::ClockReq,
     Mode,
     Pinned,
     Reader,
@@ -55,6 +58,8 @@ use weir_core::{
 pub(crate) struct Channel {
     engine: weir_core::Channel<KernelBackend>,
     options: Options,
+    /// What makes ns of its times, if they are none.
+    conversion: Option<Conversion>,
     /// Numbers of tasks in records are those of this namespace: its maker's.
     namespace: ARef<PidNamespace>,
     #[pin]
@@ -95,6 +100,7 @@ impl Channel {
                     options.reserve(),
                 ),
                 options,
+                conversion: options.clock.conversion(),
                 namespace,
                 reader <- new_mutex!(Reader::new(progress, scratch), "weir_reader"),
                 cpus <- cpus::Runner::new(),
@@ -113,6 +119,17 @@ impl Channel {
     /// `EINVAL` if there is no such CPU.
     pub(crate) fn status(&self, cpu: usize) -> Result<Status> {
         self.engine.status(cpu).ok_or(EINVAL)
+    }
+
+    /// Says what times in the channel are.
+    pub(crate) fn clock(&self, request: &mut ClockReq) {
+        if let Some(conversion) = self.conversion {
+            request.mult = conversion.mult;
+            request.shift = conversion.shift;
+            request.base = conversion.base;
+            request.ns = conversion.ns;
+        }
+        request.clock = self.options.clock_number;
     }
 
     /// Keeps, with one, every page that is not read; overwrites again, with zero.

@@ -2,7 +2,10 @@
 
 //! What a channel is made with: the request of user space, checked, with its defaults filled in.
 
-use crate::abs::cpus;
+use crate::abs::{
+    clock::Clock,
+    cpus, //
+};
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
@@ -10,7 +13,11 @@ use kernel::{
 };
 use weir_core::uapi::{
     ChannelReq,
+    CLOCK_BOOTTIME,
     CLOCK_MONOTONIC,
+    CLOCK_MONOTONIC_RAW,
+    CLOCK_PERF,
+    CLOCK_TSC,
     MODEL_PAGED,
     MODEL_PER_CPU,
     MODEL_SHARED,
@@ -41,6 +48,10 @@ pub(crate) struct Options {
     pub(crate) model: Model,
     /// What is lost when there is no free page.
     pub(crate) mode: Mode,
+    /// What times are read from.
+    pub(crate) clock: Clock,
+    /// The number of that in the interface.
+    pub(crate) clock_number: u32,
     /// Bytes of a page.
     pub(crate) page_size: usize,
     /// Pages of the pool.
@@ -56,10 +67,21 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for what is never valid.
+    /// `EINVAL` for what is never valid, `EOPNOTSUPP` for a clock that this machine lacks.
     pub(crate) fn new(request: &ChannelReq) -> Result<Self> {
-        if request.flags != 0 || request.clock != CLOCK_MONOTONIC {
+        if request.flags != 0 {
             return Err(EINVAL);
+        }
+        let clock = match request.clock {
+            CLOCK_MONOTONIC => Clock::Monotonic,
+            CLOCK_MONOTONIC_RAW => Clock::MonotonicRaw,
+            CLOCK_BOOTTIME => Clock::Boottime,
+            CLOCK_PERF => Clock::Perf,
+            CLOCK_TSC => Clock::Tsc,
+            _ => return Err(EINVAL),
+        };
+        if !clock.is_available() {
+            return Err(EOPNOTSUPP);
         }
         let model = match request.model {
             MODEL_PER_CPU => Model::PerCpu,
@@ -107,6 +129,8 @@ impl Options {
         Ok(Self {
             model,
             mode,
+            clock,
+            clock_number: request.clock,
             page_size,
             pages,
             watermark: watermark as u64,

@@ -226,6 +226,36 @@ pub const MODE_OVERWRITE: u32 = 1;
 /// `CLOCK_MONOTONIC`.
 pub const CLOCK_MONOTONIC: u32 = 0;
 
+/// `WEIR_CLOCK_*`: `CLOCK_MONOTONIC_RAW`.
+pub const CLOCK_MONOTONIC_RAW: u32 = 1;
+/// `CLOCK_BOOTTIME`.
+pub const CLOCK_BOOTTIME: u32 = 2;
+/// perf's own.
+pub const CLOCK_PERF: u32 = 3;
+/// The processor's time stamp counter, in cycles.
+pub const CLOCK_TSC: u32 = 4;
+
+/// Takes `WEIR_IOC_CHANNEL_CLOCK`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct ClockReq {
+    /// Size of this structure.
+    pub size: u32,
+    /// `CLOCK_*`.
+    pub clock: u32,
+    /// A time `t` of the channel is `ns + ((t - base) * mult >> shift)` of `CLOCK_MONOTONIC_RAW`. Zero where
+    /// times are in ns of their own clock.
+    pub mult: u32,
+    /// See `mult`.
+    pub shift: u32,
+    /// See `mult`.
+    pub base: u64,
+    /// See `mult`.
+    pub ns: u64,
+}
+
 /// Takes `WEIR_IOC_CHANNEL_CREATE`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -457,5 +487,7 @@ pub const IOC_COUNTER_RELEASE: u32 = 7;
 pub const IOC_COUNTER_READ: u32 = 8;
 /// Number of `WEIR_IOC_CHANNEL_FREEZE`.
 pub const IOC_CHANNEL_FREEZE: u32 = 9;
+/// Number of `WEIR_IOC_CHANNEL_CLOCK`.
+pub const IOC_CHANNEL_CLOCK: u32 = 11;
 /// Number of `WEIR_IOC_CHANNEL_LAYOUT`.
 pub const IOC_CHANNEL_LAYOUT: u32 = 10;

@@ -13,6 +13,7 @@ use kernel::{
 };
 use weir_core::uapi::{
     ChannelReq,
+    ClockReq,
     CounterCtl,
     CounterReq,
     CounterValue,
@@ -50,6 +51,7 @@ extensible! {
     StatusReq: 72, true;
     FreezeReq: 8, false;
     LayoutReq: 40, true;
+    ClockReq: 32, true;
     InjectReq: 72, true;
     CounterReq: 56, true;
     CounterCtl: 8, false;

@@ -31,6 +31,14 @@ struct page *weir_helper_alloc_pages(unsigned int order);
 void *weir_helper_page_address(struct page *page);
 void weir_helper_free_pages(struct page *page, unsigned int order);
 
+/* memory.c */
+int weir_helper_lock_pages(unsigned long pages, struct mm_struct **mm);
+void weir_helper_unlock_pages(unsigned long pages, struct mm_struct *mm);
+
+/* clock.c */
+u64 weir_helper_local_clock(void);
+unsigned int weir_helper_tsc_khz(void);
+
 /* file.c */
 bool weir_helper_kiocb_nonblocking(struct kiocb *kiocb);
 

@@ -32,6 +32,8 @@ pub enum Call {
     ChannelFreeze,
     /// `WEIR_IOC_CHANNEL_LAYOUT`.
     ChannelLayout,
+    /// `WEIR_IOC_CHANNEL_CLOCK`.
+    ChannelClock,
     /// `mmap()` of a part of the channel.
     Map,
     /// `read()` of pages.
@@ -60,6 +62,7 @@ impl fmt::Display for Call {
             Call::ChannelStatus(cpu) => write!(f, "cannot read the status of CPU {cpu}"),
             Call::ChannelFlush => f.write_str("cannot flush the channel"),
             Call::ChannelFreeze => f.write_str("cannot freeze the channel"),
+            Call::ChannelClock => f.write_str("cannot ask for the channel's clock"),
             Call::ChannelLayout => f.write_str("cannot ask how the channel is mapped"),
             Call::Map => f.write_str("cannot map the channel"),
             Call::Read => f.write_str("cannot read from the channel"),
@@ -185,6 +188,13 @@ fn explain(call: &Call, errno: Errno) -> String {
         (Call::ChannelCreate, Errno::INVAL) => {
             "a size does not fit: pages are a power of two up to 64 KiB, the pool has at least 4 of \
              them a CPU, and the watermark is not above the pool"
+        }
+        (Call::ChannelCreate, Errno::PERM) => {
+            "that is more memory than you may lock: ask for fewer pages, raise `ulimit -l`, or run with \
+             CAP_IPC_LOCK or as root"
+        }
+        (Call::ChannelCreate, Errno::OPNOTSUPP) => {
+            "the processor's counter cannot be compared between CPUs here: use another clock"
         }
         (Call::ChannelCreate, Errno::NOMEM) => "not enough memory: ask for fewer or smaller pages",
         (Call::ChannelFreeze, Errno::INVAL) => {

@@ -46,6 +46,9 @@ pub const COUNTER_RELEASE: Opcode =
 /// `WEIR_IOC_COUNTER_READ`.
 pub const COUNTER_READ: Opcode =
     opcode::read_write::<uapi::CounterValue>(MAGIC, uapi::IOC_COUNTER_READ as u8);
+/// `WEIR_IOC_CHANNEL_CLOCK`.
+pub const CHANNEL_CLOCK: Opcode =
+    opcode::read_write::<uapi::ClockReq>(MAGIC, uapi::IOC_CHANNEL_CLOCK as u8);
 /// `WEIR_IOC_CHANNEL_LAYOUT`.
 pub const CHANNEL_LAYOUT: Opcode =
     opcode::read_write::<uapi::LayoutReq>(MAGIC, uapi::IOC_CHANNEL_LAYOUT as u8);
@@ -123,6 +126,15 @@ pub fn channel_create<Fd: AsFd>(fd: Fd, req: &mut uapi::ChannelReq) -> Result<()
 /// See `WEIR_IOC_CHANNEL_FREEZE` in the header.
 pub fn channel_freeze<Fd: AsFd>(fd: Fd, req: &mut uapi::FreezeReq) -> Result<(), Errno> {
     request(fd, CHANNEL_FREEZE, req.as_mut_bytes())
+}
+
+/// Says what times in a channel are.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_CHANNEL_CLOCK` in the header.
+pub fn channel_clock<Fd: AsFd>(fd: Fd, req: &mut uapi::ClockReq) -> Result<(), Errno> {
+    request(fd, CHANNEL_CLOCK, req.as_mut_bytes())
 }
 
 /// Says how a channel is mapped.

@@ -32,6 +32,7 @@
 pub mod buffer;
 pub mod build;
 pub mod channel;
+pub mod clock;
 pub mod continuity;
 pub mod counter;
 pub mod cpu;
@@ -51,6 +52,7 @@ pub use channel::{
     ChannelOptions,
     DEVICE, //
 };
+pub use clock::Clock;
 pub use continuity::Continuity;
 pub use counter::{
     Counter,

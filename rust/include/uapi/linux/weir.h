@@ -52,7 +52,7 @@
 struct weir_page_header {
 	__u32 magic;			/* WEIR_PAGE_MAGIC */
 	__u32 stream_id;		/* 0 */
-	__u64 timestamp_begin;		/* clock of the channel, ns: not after the first record */
+	__u64 timestamp_begin;		/* the channel's clock: not after the first record */
 	__u64 timestamp_end;		/* not before the last record, not after the next page */
 	__u64 content_size;		/* bits: this header and the records, without the NOP */
 	__u64 packet_size;		/* bits: the whole page */
@@ -89,7 +89,7 @@ struct weir_record_header {
 struct weir_sample_id {
 	__u32 pid;			/* who wrote the record */
 	__u32 tid;
-	__u64 time;			/* clock of the channel, ns */
+	__u64 time;			/* the channel's clock */
 	__u32 cpu;
 	__u32 reserved;
 	__u64 id;			/* counter, 0 for none */
@@ -108,7 +108,7 @@ struct weir_sample {
 	__u64 period;
 };
 
-/* PERF_RECORD_FORK: a task exists; `time` is when it started. */
+/* PERF_RECORD_FORK: a task exists; `time` is when it started, in ns of CLOCK_MONOTONIC. */
 struct weir_fork {
 	struct weir_record_header header;
 	__u32 pid;
@@ -149,11 +149,16 @@ struct weir_raw {
 
 /* weir_channel_req.clock */
 #define WEIR_CLOCK_MONOTONIC	0	/* CLOCK_MONOTONIC, as clock_gettime() reads it */
+#define WEIR_CLOCK_MONOTONIC_RAW 1	/* CLOCK_MONOTONIC_RAW */
+#define WEIR_CLOCK_BOOTTIME	2	/* CLOCK_BOOTTIME */
+#define WEIR_CLOCK_PERF		3	/* what perf stamps its events with */
+#define WEIR_CLOCK_TSC		4	/* the processor's counter, in cycles, where it is stable */
 
 /*
  * WEIR_IOC_CHANNEL_CREATE. Zero takes the default; what was taken is written back.
  * Errors: EBUSY (this descriptor has a channel), EINVAL, ENOMEM, EACCES (perf_event_paranoid;
- * CAP_PERFMON allows it).
+ * CAP_PERFMON allows it), EPERM (RLIMIT_MEMLOCK; CAP_IPC_LOCK allows it), EOPNOTSUPP (no TSC
+ * that can be compared between CPUs).
  */
 struct weir_channel_req {
 	__u32 size;
@@ -174,6 +179,20 @@ struct weir_channel_req {
  *
  * PAGED with OVERWRITE gives the oldest finished page of all CPUs next.
  */
+
+/*
+ * WEIR_IOC_CHANNEL_CLOCK: a time t of a channel with WEIR_CLOCK_TSC is
+ * ns + ((t - base) * mult >> shift) of CLOCK_MONOTONIC_RAW, with a product of 128 bits; t may be
+ * less than base. Other clocks count ns, and mult is 0. Errors: EBADFD.
+ */
+struct weir_clock_req {
+	__u32 size;
+	__u32 clock;			/* all fields from here on: out */
+	__u32 mult;
+	__u32 shift;
+	__u64 base;
+	__u64 ns;
+};
 
 /*
  * A channel that discards can be mapped (MAP_SHARED), each of these as a whole: the positions to
@@ -324,6 +343,7 @@ struct weir_counter_value {
 #define WEIR_IOC_COUNTER_RELEASE _IOW(WEIR_IOC_MAGIC, 7, struct weir_counter_ctl)
 #define WEIR_IOC_COUNTER_READ	_IOWR(WEIR_IOC_MAGIC, 8, struct weir_counter_value)
 #define WEIR_IOC_CHANNEL_FREEZE	_IOW(WEIR_IOC_MAGIC, 9, struct weir_freeze_req)
+#define WEIR_IOC_CHANNEL_CLOCK	_IOWR(WEIR_IOC_MAGIC, 11, struct weir_clock_req)
 #define WEIR_IOC_CHANNEL_LAYOUT	_IOWR(WEIR_IOC_MAGIC, 10, struct weir_layout_req)
 
 #endif /* _UAPI_LINUX_WEIR_H */

@@ -44,6 +44,12 @@ const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// `nobody`, who has no capability.
 const NOBODY: u32 = 65_534;
 
+/// What a process of `nobody` is there for: to create a channel of the default size, with the limit of memory
+/// that it has, one that is too low, and one that is not.
+const CREATE: &str = "create";
+const LIMITED: &str = "limited";
+const ENOUGH: &str = "not limited";
+
 /// Restores the system's setting in the end.
 struct Paranoid {
     before: String,
@@ -93,8 +99,12 @@ impl Context {
 /// What a process of `nobody` is given that creates a channel on a descriptor which root has opened: the
 /// right to open is the file's, and not what is tested here.
 fn create_as_nobody() -> Result<Result<(), Errno>> {
+    as_nobody(CREATE)
+}
+
+fn as_nobody(role: &str) -> Result<Result<(), Errno>> {
     let device = open_device()?;
-    let mut command = child::command("create")?;
+    let mut command = child::command(role)?;
     command.stdin(Stdio::from(device));
     let output = command.output().context("starting a process of nobody")?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -111,8 +121,17 @@ fn create_as_nobody() -> Result<Result<(), Errno>> {
     }
 }
 
-/// The process that becomes `nobody`.
-fn create() -> Result<()> {
+/// The process that becomes `nobody`, and may lock only so much memory.
+fn create(limit: Option<u64>) -> Result<()> {
+    if let Some(limit) = limit {
+        let limit = limit.into();
+        let limits = rustix::process::Rlimit {
+            current: limit,
+            maximum: limit,
+        };
+        rustix::process::setrlimit(rustix::process::Resource::Memlock, limits)
+            .context("setting the limit")?;
+    }
     let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
     setgroups(&[]).context("giving up all groups")?;
     setgid(group).context("becoming the group of nobody")?;
@@ -149,6 +168,19 @@ fn allowed(context: &mut Context) -> Verdict {
     Ok(())
 }
 
+/// Pages of a channel count as memory that its maker has locked.
+fn limited(context: &mut Context) -> Verdict {
+    context.paranoid()?.set("-1")?;
+    for (role, wanted) in [(LIMITED, Err(Errno::PERM)), (ENOUGH, Ok(()))] {
+        let result = as_nobody(role)?;
+        ensure!(
+            result == wanted,
+            "nobody who is {role} got {result:?} instead of {wanted:?}"
+        );
+    }
+    Ok(())
+}
+
 /// Root may whatever the setting is.
 fn root(context: &mut Context) -> Verdict {
     if let Some(paranoid) = &context.paranoid {
@@ -172,14 +204,19 @@ fn refused_without_perf_events(context: &mut Context) -> Verdict {
 }
 
 fn main() -> ExitCode {
-    if child::role().is_some() {
-        return child::end(create());
+    if let Some(role) = child::role() {
+        return child::end(create(match role.as_str() {
+            LIMITED => Some(256 << 10),
+            ENOUGH => Some(8 << 20),
+            _ => None,
+        }));
     }
     ktap::main(
         setup,
         &[
             ("refused", refused),
             ("allowed", allowed),
+            ("limited", limited),
             ("root", root),
             ("refused_without_perf_events", refused_without_perf_events),
         ],

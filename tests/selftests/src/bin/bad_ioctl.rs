@@ -284,7 +284,7 @@ fn state(_: &mut ()) -> Verdict {
 }
 
 fn unknown_requests(_: &mut ()) -> Verdict {
-    let numbers = [11, 99, 255];
+    let numbers = [99, 200, 255];
     let types = [b'w', 0, uapi::IOC_MAGIC as u8 + 1];
     let wanted = &[Err(Errno::NOTTY)];
     for number in numbers {

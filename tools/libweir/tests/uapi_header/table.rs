@@ -61,6 +61,7 @@ pub(crate) fn structs() -> Vec<Struct> {
         }
         StatusReq = "status_req" { size, cpu, pages, nested, lost, lost_begin, lost_end }
         FreezeReq = "freeze_req" { size, frozen }
+        ClockReq = "clock_req" { size, clock, mult, shift, base, ns }
         LayoutReq = "layout_req" {
             size, queues, share, slots, positions_size, slots_size, pages_size,
         }
@@ -104,6 +105,7 @@ pub(crate) fn constants() -> Vec<Constant> {
         PAGE_MAGIC, PAGE_PARTIAL, PAGE_SHARED, PAGE_OVERWRITE, CPU_NONE, MMAP_POSITIONS, MMAP_SLOTS,
         MMAP_PAGES, RECORD_FIRST, RECORD_NOP, RECORD_RAW, SAMPLE_TYPE,
         MODEL_PER_CPU, MODEL_SHARED, MODEL_PAGED, MODE_DISCARD, MODE_OVERWRITE, CLOCK_MONOTONIC,
+        CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_PERF, CLOCK_TSC,
         COLLECTION_TASK, INJECT_PROCESS, STOP_END, STOP_LEN, STOP_FULL, STOP_INTERRUPTED,
         COUNTER_FREQ, COUNTER_EXCLUDE_USER, COUNTER_EXCLUDE_KERNEL, COUNTER_PINNED, IOC_MAGIC,
     ));
@@ -131,7 +133,8 @@ pub(crate) fn constants() -> Vec<Constant> {
         IOC_CHANNEL_FLUSH CHANNEL_FLUSH, IOC_INJECT INJECT, IOC_COUNTER_CREATE COUNTER_CREATE,
         IOC_COUNTER_ENABLE COUNTER_ENABLE, IOC_COUNTER_DISABLE COUNTER_DISABLE,
         IOC_COUNTER_RELEASE COUNTER_RELEASE, IOC_COUNTER_READ COUNTER_READ,
-        IOC_CHANNEL_FREEZE CHANNEL_FREEZE, IOC_CHANNEL_LAYOUT CHANNEL_LAYOUT
+        IOC_CHANNEL_FREEZE CHANNEL_FREEZE, IOC_CHANNEL_LAYOUT CHANNEL_LAYOUT,
+        IOC_CHANNEL_CLOCK CHANNEL_CLOCK
     ));
     for (rust, c, value) in [
         ("LOST_CAUSES", "WEIR_LOST_CAUSES", uapi::LOST_CAUSES),
