@@ -8,6 +8,7 @@ selftests=(
 	bad_fields
 	access_rights
 	channel_flush
+	channel_read
 	channel_clocks
 	channel_full
 	channel_nested

@@ -2,8 +2,8 @@
 
 //! A misc device whose files can be polled.
 //!
-//! `kernel::miscdevice` makes the file operations but has no `poll`. They are taken from there, and
-//! that one is added. C header: `include/linux/miscdevice.h`.
+//! `kernel::miscdevice` makes the file operations but has no `poll` and no `splice_read`. They are taken
+//! from there, and those are added. C header: `include/linux/miscdevice.h`.
 
 use super::{
     bindings,
@@ -81,6 +81,8 @@ impl<T: Poll> PolledDevice<T> {
                 // SAFETY: `into_raw` points it to a constant.
                 let mut operations = unsafe { *raw.fops };
                 operations.poll = Some(poll::<T>);
+                // By way of `read_iter`.
+                operations.splice_read = Some(kernel::bindings::copy_splice_read);
                 KBox::new(UnsafeCell::new(operations), GFP_KERNEL)?
             },
             device <- Opaque::try_ffi_init(|slot: *mut kernel::bindings::miscdevice| {
