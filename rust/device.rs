@@ -11,10 +11,13 @@ use crate::{
             Poll,
             Readiness, //
         },
+        locked_memory::LockedMemory,
         rights,
         wait_queue::PollTable,
     },
+    capi,
     channel::{
+        Attachment,
         Channel,
         Options,
         PollTimer, //
@@ -49,6 +52,7 @@ use kernel::{
 use request::Request;
 use weir_core::uapi::{
     self,
+    AttachReq,
     ChannelReq,
     ClockReq,
     CounterCtl,
@@ -64,6 +68,7 @@ use weir_core::uapi::{
 #[pin_data]
 pub(crate) struct OpenFile {
     channel: SetOnce<Arc<Channel>>,
+    attachment: SetOnce<Attachment>,
     #[pin]
     counters: counter::Table,
     #[pin]
@@ -86,11 +91,31 @@ impl OpenFile {
         }
         let options = Options::new(request)?;
         rights::allow_cpu()?;
-        let channel = Channel::new(options)?;
+        let locked = LockedMemory::charge(options.bytes())?;
+        let channel = Channel::new(options, Some(locked))?;
         if !self.channel.populate(channel) {
             return Err(EBUSY);
         }
         options.grant(request);
+        Ok(())
+    }
+
+    fn attach(&self, request: &AttachReq) -> Result {
+        if request.flags != 0 {
+            return Err(EINVAL);
+        }
+        capi::named::check(&request.name)?;
+        if self.channel.as_ref().is_some() {
+            return Err(EBUSY);
+        }
+        rights::allow_cpu()?;
+        let channel = capi::named::find(&request.name)?;
+        let attachment = Attachment::new(channel.clone())?;
+        if !self.channel.populate(channel) {
+            return Err(EBUSY);
+        }
+        // Whoever makes the channel this file's is alone in doing so.
+        self.attachment.populate(attachment);
         Ok(())
     }
 
@@ -126,6 +151,7 @@ impl MiscDevice for OpenFile {
         KBox::pin_init(
             pin_init!(Self {
                 channel: SetOnce::new(),
+                attachment: SetOnce::new(),
                 counters <- counter::Table::new(),
                 timer <- new_mutex!(None, "weir_timer"),
             }),
@@ -138,9 +164,9 @@ impl MiscDevice for OpenFile {
         kiocb.file().channel()?.read(iov, nonblocking)
     }
 
-    fn show_fdinfo(this: Pin<&Self>, file: &SeqFile, _file: &File) {
+    fn show_fdinfo(this: Pin<&Self>, seq: &SeqFile, _file: &File) {
         if let Ok(channel) = this.channel() {
-            channel.show(file);
+            channel.show(seq);
         }
     }
 
@@ -156,6 +182,7 @@ impl MiscDevice for OpenFile {
             uapi::IOC_CHANNEL_CREATE => Request::<ChannelReq>::update(arg, |r| this.create(r)),
             uapi::IOC_CHANNEL_STATUS => Request::<StatusReq>::update(arg, |r| this.status(r)),
             uapi::IOC_CHANNEL_FLUSH => this.channel()?.flush(),
+            uapi::IOC_CHANNEL_ATTACH => Request::<AttachReq>::update(arg, |r| this.attach(r)),
             uapi::IOC_CHANNEL_CLOCK => {
                 let channel = this.channel()?;
                 Request::<ClockReq>::update(arg, |r| {

@@ -27,6 +27,7 @@ struct WeirModule {
 
 impl kernel::InPlaceModule for WeirModule {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        capi::named::init();
         if !counter::SUPPORTED {
             pr_info!("this kernel has no perf events: channels and injection only\n");
         }

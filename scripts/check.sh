@@ -47,7 +47,7 @@ spdx() {
 # side, in the file of a crate that is listed here.
 unsafe() {
 	local found
-	found=$(files '*.rs' | grep -vxE "rust/abs/.*|rust/capi\.rs|rust/core/page_memory\.rs|$(cat <<-'END' | paste -sd'|'
+	found=$(files '*.rs' | grep -vxE "rust/abs/.*|rust/capi(/.*)?\.rs|rust/core/page_memory\.rs|$(cat <<-'END' | paste -sd'|'
 		tools/libweir/src/ioctl\.rs
 		tools/libweir/src/mapped\.rs
 		tests/engine/src/(memory|native)\.rs

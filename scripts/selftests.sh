@@ -16,6 +16,7 @@ selftests=(
 	channel_models
 	channel_mmap
 	channel_hotplug
+	kernel_api
 	inject_len
 	inject_fork_storm
 	counter_basic

@@ -77,7 +77,7 @@ stage_vm() {
 		# User-mode Linux is the loop while editing; the others have the time.
 		case "$kernel $program" in
 		um\ channel_torture) arguments='--seconds 0.1' ;;
-		um\ channel_models | um\ channel_mmap) arguments='--seconds 0.06' ;;
+		um\ channel_models | um\ channel_mmap | um\ kernel_api) arguments='--seconds 0.06' ;;
 		um\ channel_nested) arguments='--patience 1' ;;
 		um\ inject_len) arguments='--stride 5' ;;
 		um\ inject_fork_storm) arguments='--seconds 0.3' ;;

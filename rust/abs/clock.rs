@@ -74,7 +74,7 @@ impl Clock {
     }
 
     /// How much the clock advances in `ns`, roughly.
-    pub(crate) fn from_ns(self, ns: u64) -> u64 {
+    pub(crate) fn advance_in(self, ns: u64) -> u64 {
         if self != Self::Tsc {
             return ns;
         }

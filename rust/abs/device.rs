@@ -39,6 +39,8 @@ pub(crate) enum Readiness {
     Readable,
     /// Where the reader maps the channel: there are finished pages, or records in open ones, or both.
     Mapped { pages: bool, open: bool },
+    /// Nothing will be written any more; perhaps there are pages.
+    Ended { pages: bool },
     /// There is nothing on this file that could ever be read.
     Error,
 }
@@ -129,6 +131,7 @@ unsafe extern "C" fn poll<T: Poll>(
             let pages = if pages { READABLE } else { 0 };
             pages | if open { kernel::bindings::POLLPRI } else { 0 }
         }
+        Readiness::Ended { pages } => kernel::bindings::POLLHUP | if pages { READABLE } else { 0 },
         Readiness::Error => kernel::bindings::POLLERR,
     };
     mask as kernel::bindings::__poll_t

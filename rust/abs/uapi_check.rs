@@ -129,6 +129,8 @@ same!(
         ns
     }
 );
+same!(weir_attach_req, AttachReq { size, flags, name });
+same!(weir_event, EventHead { header, time });
 same!(weir_freeze_req, FreezeReq { size, frozen });
 same!(
     weir_layout_req,
@@ -137,6 +139,8 @@ same!(
         queues,
         share,
         slots,
+        page_size,
+        reserved,
         positions_size,
         slots_size,
         pages_size

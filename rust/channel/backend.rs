@@ -35,7 +35,7 @@ pub(crate) struct KernelBackend {
     memory: MappedPages<PageArray>,
     clock: Clock,
     queue: Pin<KBox<WaitQueue>>,
-    _locked: LockedMemory,
+    _locked: Option<LockedMemory>,
 }
 
 impl KernelBackend {
@@ -43,9 +43,8 @@ impl KernelBackend {
     ///
     /// # Errors
     ///
-    /// `EPERM` (more than the process may lock), `ENOMEM`, and `EINTR` on a signal.
-    pub(super) fn new(options: &Options) -> Result<Self> {
-        let locked = LockedMemory::charge(options.pages.saturating_mul(options.page_size))?;
+    /// `ENOMEM`, and `EINTR` on a signal.
+    pub(super) fn new(options: &Options, locked: Option<LockedMemory>) -> Result<Self> {
         Ok(Self {
             cpus: fill(cpus::count(), |cpu| CpuState::new(cpu as u32))?,
             pages: fill(options.pages, |_| PageState::new())?,

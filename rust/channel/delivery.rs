@@ -84,7 +84,7 @@ pub(super) type ChannelReader = Reader<ProgressTable, Scratch>;
 pub(crate) type PollTimer = Option<ArcHrTimerHandle<Channel>>;
 
 impl Channel {
-    /// Reads as many whole pages as there are and fit, at least one. May sleep.
+    /// Reads as many whole pages as there are and fit, at least one; none, at the end. May sleep.
     ///
     /// # Errors
     ///
@@ -104,19 +104,24 @@ impl Channel {
                 let clock = self.options.clock;
                 clock
                     .now()
-                    .saturating_sub(clock.from_ns(self.options.max_latency_ns))
+                    .saturating_sub(clock.advance_in(self.options.max_latency_ns))
             };
+            // What was written before the end is there once the end is seen.
+            let ended = self.has_ended();
             let delivered = self.deliver(iov, before)?;
             if delivered != 0 {
                 return Ok(delivered);
             }
             self.due.store(false, Relaxed);
+            if ended {
+                return Ok(0);
+            }
             if nonblocking {
                 return Err(EAGAIN);
             }
             let woken = self.queue().wait(self.options.max_latency(), || {
                 self.engine.want(1);
-                self.engine.is_readable(1) || self.engine.is_mapped()
+                self.engine.is_readable(1) || self.engine.is_mapped() || self.has_ended()
             })?;
             waited = woken == Woken::Timeout;
         }
@@ -225,6 +230,11 @@ impl Channel {
     }
 
     fn readiness(&self) -> Readiness {
+        if self.has_ended() {
+            return Readiness::Ended {
+                pages: self.engine.is_readable(1),
+            };
+        }
         if self.engine.is_mapped() {
             let pages = self.engine.is_readable(self.options.watermark);
             let open = self.due.load(Relaxed);

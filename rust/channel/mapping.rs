@@ -70,6 +70,7 @@ impl Channel {
             Slots::Pool(slots) => (0, slots),
             Slots::Ring(share) => (share, backend.ring().len() as u32),
         };
+        request.page_size = self.options.page_size as u32;
         request.positions_size = backend.position_words().bytes() as u64;
         request.slots_size = backend.slot_words().bytes() as u64;
         request.pages_size = backend.memory().pages().bytes() as u64;

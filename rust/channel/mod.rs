@@ -11,11 +11,15 @@ mod write;
 
 pub(crate) use delivery::PollTimer;
 pub(crate) use options::Options;
-pub(crate) use write::errno;
+pub(crate) use write::{
+    errno,
+    Event, //
+};
 
 use crate::abs::{
     clock::Conversion,
     cpus,
+    locked_memory::LockedMemory,
     wait_queue::WaitQueue, //
 };
 use backend::KernelBackend;
@@ -30,7 +34,12 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{
-            ordering::Relaxed,
+            ordering::{
+                Acquire,
+                Full,
+                Relaxed,
+                Release, //
+            },
             Atomic, //
         },
         new_mutex,
@@ -72,6 +81,34 @@ pub(crate) struct Channel {
     timer_runs: Atomic<bool>,
     /// Records of open pages have waited for long enough.
     due: Atomic<bool>,
+    /// Of a channel that another module has created: it has a reader.
+    attached: Atomic<bool>,
+    /// Nobody writes any more.
+    ended: Atomic<bool>,
+}
+
+/// The one reader of a channel that another module has created; it is free for another one when this is
+/// dropped.
+pub(crate) struct Attachment(Arc<Channel>);
+
+impl Attachment {
+    /// Attaches a channel.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if it has a reader.
+    pub(crate) fn new(channel: Arc<Channel>) -> Result<Self> {
+        match channel.attached.cmpxchg(false, true, Full) {
+            Ok(_) => Ok(Self(channel)),
+            Err(_) => Err(EBUSY),
+        }
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.0.attached.store(false, Release);
+    }
 }
 
 kernel::impl_has_hr_timer! {
@@ -81,13 +118,13 @@ kernel::impl_has_hr_timer! {
 }
 
 impl Channel {
-    /// Makes a channel. Sleeps.
+    /// Makes a channel, whose memory counts as `locked`. Sleeps.
     ///
     /// # Errors
     ///
     /// `ENOMEM`, and `EINTR` on a signal.
-    pub(crate) fn new(options: Options) -> Result<Arc<Self>> {
-        let backend = KernelBackend::new(&options)?;
+    pub(crate) fn new(options: Options, locked: Option<LockedMemory>) -> Result<Arc<Self>> {
+        let backend = KernelBackend::new(&options, locked)?;
         let progress = ProgressTable::new(cpus::count())?;
         let scratch = Scratch::new(options.scratch())?;
         let namespace = kernel::current!().active_pid_ns().ok_or(ESRCH)?.into();
@@ -107,6 +144,8 @@ impl Channel {
                 timer <- HrTimer::new(),
                 timer_runs: Atomic::new(false),
                 due: Atomic::new(false),
+                attached: Atomic::new(false),
+                ended: Atomic::new(false),
             }),
             GFP_KERNEL,
         )
@@ -151,6 +190,28 @@ impl Channel {
     ///
     /// `ERESTARTSYS` on a signal.
     pub(crate) fn flush(&self) -> Result {
+        self.close_all(pause)
+    }
+
+    /// Nobody writes any more: what is there is finished, and behind it comes the end. Sleeps.
+    pub(crate) fn end(&self) {
+        let closed = self.close_all(|| {
+            crate::abs::clock::cond_resched();
+            Ok(())
+        });
+        // Nothing that could fail was given.
+        debug_assert!(closed.is_ok());
+        self.ended.store(true, Release);
+        self.queue().wake();
+    }
+
+    /// Whether nobody writes any more.
+    fn has_ended(&self) -> bool {
+        self.ended.load(Acquire)
+    }
+
+    /// Closes every open page, and calls `pause` where there is something to wait for.
+    fn close_all(&self, pause: impl Fn() -> Result) -> Result {
         let guard = cpus::ReadGuard::new();
         for cpu in 0..cpus::count() {
             // A CPU that is in the middle of a write does the rest when that ends, which is soon, as

@@ -146,6 +146,11 @@ impl Options {
         request.max_latency_ns = self.max_latency_ns;
     }
 
+    /// Bytes of all pages.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.saturating_mul(self.page_size)
+    }
+
     /// Words that hold a page while it is read: only what may be overwritten needs to be copied.
     pub(super) fn scratch(&self) -> usize {
         match self.mode {

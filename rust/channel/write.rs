@@ -10,12 +10,15 @@ use crate::abs::{
     pin::PinnedCpu,
     task_walk, //
 };
+use core::ptr::NonNull;
 use kernel::prelude::*;
 use weir_core::{
     uapi::{
+        EventHead,
         Raw,
         RecordHeader,
         SampleId,
+        RECORD_EVENT,
         RECORD_RAW, //
     },
     Cause,
@@ -93,6 +96,54 @@ impl Channel {
         room.write(unpadded, PADDING.get(..padding).unwrap_or(&[]));
         room.commit();
         Ok(())
+    }
+}
+
+/// A record that is filled in place.
+pub(crate) struct Event<'a>(Reservation<'a, KernelBackend>);
+
+impl Event<'_> {
+    /// Ends it as written.
+    #[inline]
+    pub(crate) fn commit(self) {
+        self.0.commit();
+    }
+}
+
+impl Channel {
+    /// Reserves room for a [`RECORD_EVENT`] with `len` bytes behind its head, rounded up, and returns where
+    /// they are. Any context.
+    ///
+    /// # Errors
+    ///
+    /// The cause for which it is lost.
+    #[inline]
+    pub(crate) fn reserve_event<'a>(
+        &'a self,
+        pin: &'a PinnedCpu,
+        len: usize,
+    ) -> Result<(Event<'a>, NonNull<u8>), Cause> {
+        let size = size_of::<EventHead>().saturating_add(len);
+        let room = self.reserve(pin, size, Class::Live)?;
+        let size = size.next_multiple_of(RECORD_ALIGN);
+        if len % RECORD_ALIGN != 0 {
+            // What the caller does not write is not what stood there before.
+            room.write(size.wrapping_sub(RECORD_ALIGN), &[0; RECORD_ALIGN]);
+        }
+        let head = EventHead {
+            header: RecordHeader {
+                type_: RECORD_EVENT,
+                misc: pin.cpu() as u16,
+                // It fits a page, or there would be no room.
+                size: size as u16,
+            },
+            time: room.time(),
+        };
+        room.write(0, head.as_bytes());
+        let address = room
+            .address(size_of::<EventHead>())
+            .ok_or(Cause::TooLarge)?;
+        Ok((Event(room), address))
     }
 }
 

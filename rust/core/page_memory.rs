@@ -39,6 +39,12 @@ pub trait PageMemory: Send + Sync {
     fn copy(&self, page: u32, to: &mut [u64]);
 }
 
+/// Memory whose pages have addresses, for callers in other languages.
+pub trait Addressed: PageMemory {
+    /// Where `len` bytes at `offset` of `page` are, if they are inside of it.
+    fn address(&self, page: u32, offset: usize, len: usize) -> Option<NonNull<u8>>;
+}
+
 /// Pages at addresses that stay mapped as long as the value lives.
 ///
 /// # Invariants
@@ -82,6 +88,13 @@ impl<T: AsRef<[NonNull<u8>]>> MappedPages<T> {
         // SAFETY: `range` lies within the page, by the check above, and the page is one allocation,
         // by the type invariants.
         Some(unsafe { base.add(range.start) })
+    }
+}
+
+impl<T: AsRef<[NonNull<u8>]>> Addressed for MappedPages<T> {
+    #[inline]
+    fn address(&self, page: u32, offset: usize, len: usize) -> Option<NonNull<u8>> {
+        self.at(page, &(offset..offset.checked_add(len)?))
     }
 }
 

@@ -33,6 +33,7 @@ use crate::{
         PageEnd, //
     },
     page_memory::{
+        Addressed,
         PageMemory,
         Pinned, //
     },
@@ -43,6 +44,7 @@ use crate::{
     },
     word::Word,
 };
+use core::ptr::NonNull;
 use zerocopy::IntoBytes;
 
 /// Room for one record, in nobody else's hands until it is dropped.
@@ -88,6 +90,20 @@ impl<B: Backend> Reservation<'_, B> {
             self.room.offset.wrapping_add(offset),
             bytes,
         );
+    }
+
+    /// Where the record is from `offset` on, to its end: for whoever fills it in place.
+    #[inline]
+    pub fn address(&self, offset: usize) -> Option<NonNull<u8>>
+    where
+        B::Memory: Addressed,
+    {
+        let len = self.len.checked_sub(offset)?;
+        let at = self.room.offset.wrapping_add(offset);
+        self.channel
+            .backend()
+            .memory()
+            .address(self.room.page, at, len)
     }
 
     /// Ends the record as written.

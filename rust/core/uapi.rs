@@ -75,6 +75,20 @@ pub const RECORD_FIRST: u32 = 0x10000;
 pub const RECORD_NOP: u32 = RECORD_FIRST;
 /// Bytes that kernel code wrote.
 pub const RECORD_RAW: u32 = RECORD_FIRST + 1;
+/// An event that kernel code wrote in place.
+pub const RECORD_EVENT: u32 = RECORD_FIRST + 2;
+
+/// The head of a [`RECORD_EVENT`]: words of the writer's own follow. [`RecordHeader::misc`] is the CPU.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct EventHead {
+    /// What every record begins with.
+    pub header: RecordHeader,
+    /// Time of the channel's clock.
+    pub time: u64,
+}
 /// `PERF_RECORD_COMM`.
 pub const RECORD_COMM: u32 = 3;
 /// `PERF_RECORD_FORK`.
@@ -235,6 +249,23 @@ pub const CLOCK_PERF: u32 = 3;
 /// The processor's time stamp counter, in cycles.
 pub const CLOCK_TSC: u32 = 4;
 
+/// Most bytes of a channel's name, the zero at its end included.
+pub const NAME_LEN: usize = 32;
+
+/// Takes `WEIR_IOC_CHANNEL_ATTACH`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct AttachReq {
+    /// Size of this structure.
+    pub size: u32,
+    /// Zero.
+    pub flags: u32,
+    /// Name of the channel, filled with zeros, of which there is one at least.
+    pub name: [u8; NAME_LEN],
+}
+
 /// Takes `WEIR_IOC_CHANNEL_CLOCK`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -352,6 +383,10 @@ pub struct LayoutReq {
     pub share: u32,
     /// Number of slots.
     pub slots: u32,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Zero.
+    pub reserved: u32,
     /// Bytes at [`MMAP_POSITIONS`].
     pub positions_size: u64,
     /// Bytes at [`MMAP_SLOTS`].
@@ -489,5 +524,7 @@ pub const IOC_COUNTER_READ: u32 = 8;
 pub const IOC_CHANNEL_FREEZE: u32 = 9;
 /// Number of `WEIR_IOC_CHANNEL_CLOCK`.
 pub const IOC_CHANNEL_CLOCK: u32 = 11;
+/// Number of `WEIR_IOC_CHANNEL_ATTACH`.
+pub const IOC_CHANNEL_ATTACH: u32 = 12;
 /// Number of `WEIR_IOC_CHANNEL_LAYOUT`.
 pub const IOC_CHANNEL_LAYOUT: u32 = 10;

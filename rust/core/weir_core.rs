@@ -49,6 +49,7 @@ pub use open_word::{
     RECORD_ALIGN, //
 };
 pub use page_memory::{
+    Addressed,
     MappedPages,
     PageMemory,
     Pinned, //

@@ -12,6 +12,7 @@ use kernel::{
     },
 };
 use weir_core::uapi::{
+    AttachReq,
     ChannelReq,
     ClockReq,
     CounterCtl,
@@ -50,8 +51,9 @@ extensible! {
     ChannelReq: 40, true;
     StatusReq: 72, true;
     FreezeReq: 8, false;
-    LayoutReq: 40, true;
+    LayoutReq: 48, true;
     ClockReq: 32, true;
+    AttachReq: 40, false;
     InjectReq: 72, true;
     CounterReq: 56, true;
     CounterCtl: 8, false;

@@ -7,6 +7,11 @@
 #include <linux/export.h>
 #include <linux/weir.h>
 
+EXPORT_SYMBOL_GPL(weir_channel_create);
+EXPORT_SYMBOL_GPL(weir_channel_destroy);
+EXPORT_SYMBOL_GPL(weir_channel_reserve);
+EXPORT_SYMBOL_GPL(weir_channel_commit);
+EXPORT_SYMBOL_GPL(weir_channel_discard);
 EXPORT_SYMBOL_GPL(weir_channel_get);
 EXPORT_SYMBOL_GPL(weir_channel_put);
 EXPORT_SYMBOL_GPL(weir_channel_write);

@@ -27,9 +27,13 @@
 /**
  * struct torture_file - One open of the device.
  * @run: What it started last, stopped or not, or NULL.
+ * @own_lock: Guards @own. Outside of it nothing of this module is locked.
+ * @own: Its channel of WEIR_TORTURE_IOC_CREATE, or NULL.
  */
 struct torture_file {
 	struct torture_run *run;
+	struct mutex own_lock;	/* guards own */
+	struct weir_channel *own;
 };
 
 /*
@@ -44,7 +48,9 @@ static int torture_request_check(struct weir_torture_start *request)
 {
 	unsigned int source;
 
-	if (request->flags || !request->sources || request->sources >> WEIR_TORTURE_SOURCES)
+	if (request->flags & ~WEIR_TORTURE_IN_PLACE)
+		return -EINVAL;
+	if (!request->sources || request->sources >> WEIR_TORTURE_SOURCES)
 		return -EINVAL;
 	if (request->payload_min < sizeof(struct weir_torture_record) ||
 	    request->payload_min > request->payload_max ||
@@ -188,6 +194,31 @@ static long torture_status(struct torture_file *file, void __user *argument)
 	return error;
 }
 
+static long torture_create(struct torture_file *file, void __user *argument)
+{
+	struct weir_torture_create request;
+	ssize_t size;
+	long error;
+
+	size = torture_copy_in(&request, sizeof(request), argument);
+	if (size < 0)
+		return size;
+	mutex_lock(&file->own_lock);
+	error = torture_own_create(&file->own, &request);
+	mutex_unlock(&file->own_lock);
+	if (!error && copy_to_user(argument, &request, sizeof(request)))
+		error = -EFAULT;
+	return error;
+}
+
+static long torture_destroy(struct torture_file *file)
+{
+	mutex_lock(&file->own_lock);
+	torture_own_destroy(&file->own);
+	mutex_unlock(&file->own_lock);
+	return 0;
+}
+
 static long torture_ioctl(struct file *filp, unsigned int command, unsigned long argument)
 {
 	struct torture_file *file = filp->private_data;
@@ -199,6 +230,10 @@ static long torture_ioctl(struct file *filp, unsigned int command, unsigned long
 		return torture_stop(file);
 	case WEIR_TORTURE_IOC_STATUS:
 		return torture_status(file, (void __user *)argument);
+	case WEIR_TORTURE_IOC_CREATE:
+		return torture_create(file, (void __user *)argument);
+	case WEIR_TORTURE_IOC_DESTROY:
+		return torture_destroy(file);
 	default:
 		return -ENOTTY;
 	}
@@ -210,6 +245,7 @@ static int torture_open(struct inode *inode, struct file *filp)
 
 	if (!file)
 		return -ENOMEM;
+	mutex_init(&file->own_lock);
 	filp->private_data = file;
 	return 0;
 }
@@ -220,6 +256,7 @@ static int torture_release(struct inode *inode, struct file *filp)
 
 	torture_stop(file);
 	torture_run_free(file->run);
+	torture_destroy(file);
 	kfree(file);
 	return 0;
 }

@@ -107,6 +107,10 @@ void torture_run_stop_cpu(struct torture_run *run, unsigned int cpu);
 void torture_run_free(struct torture_run *run);
 struct torture_writer *torture_run_writer(struct torture_run *run, u32 cpu, u32 source);
 
+/* own.c */
+int torture_own_create(struct weir_channel **own, struct weir_torture_create *request);
+void torture_own_destroy(struct weir_channel **own);
+
 /* nmi.c */
 #ifdef CONFIG_X86_LOCAL_APIC
 int torture_nmi_start(struct torture_run *run);

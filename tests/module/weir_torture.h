@@ -44,6 +44,9 @@ struct weir_torture_record {
 
 #define WEIR_TORTURE_PRIME	0x9E3779B97F4A7C15ULL
 
+/* weir_torture_start.flags: reserve and commit, and now and then discard, instead of writing */
+#define WEIR_TORTURE_IN_PLACE	(1U << 0)
+
 /*
  * WEIR_TORTURE_IOC_START.
  * Errors: EINVAL (a field is out of range, or a CPU is not online), EBUSY (this descriptor's
@@ -52,7 +55,7 @@ struct weir_torture_record {
  */
 struct weir_torture_start {
 	__u32 size;			/* bytes of this structure, as the caller was compiled */
-	__u32 flags;			/* 0 */
+	__u32 flags;			/* WEIR_TORTURE_IN_PLACE */
 	__s32 channel;			/* descriptor of the weir channel to write into */
 	__u32 sources;			/* bit 1 << WEIR_TORTURE_TASK and so on */
 	__u32 payload_min;		/* bytes of a payload, from and to; every record has */
@@ -94,10 +97,25 @@ struct weir_torture_status {
 	__u32 reserved;
 };
 
+/*
+ * WEIR_TORTURE_IOC_CREATE: a channel of the module's own, until WEIR_TORTURE_IOC_DESTROY or the
+ * descriptor is closed. Errors: EBUSY (this descriptor has one), and those of
+ * weir_channel_create().
+ */
+struct weir_torture_create {
+	__u32 size;
+	__u32 model;
+	__u32 mode;
+	__u32 pages;			/* in and out */
+	char name[32];
+};
+
 #define WEIR_TORTURE_IOC_MAGIC	0xBC
 #define WEIR_TORTURE_IOC_START	_IOWR(WEIR_TORTURE_IOC_MAGIC, 0, struct weir_torture_start)
 /* Returns when no writer runs any more. Stopping twice does no harm. Errors: EBADFD. */
 #define WEIR_TORTURE_IOC_STOP	_IO(WEIR_TORTURE_IOC_MAGIC, 1)
 #define WEIR_TORTURE_IOC_STATUS	_IOWR(WEIR_TORTURE_IOC_MAGIC, 2, struct weir_torture_status)
+#define WEIR_TORTURE_IOC_CREATE	_IOWR(WEIR_TORTURE_IOC_MAGIC, 3, struct weir_torture_create)
+#define WEIR_TORTURE_IOC_DESTROY _IO(WEIR_TORTURE_IOC_MAGIC, 4)
 
 #endif /* _WEIR_TORTURE_H */

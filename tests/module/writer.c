@@ -26,6 +26,28 @@
 /* Calls of weir_channel_write() under way on this CPU. */
 static DEFINE_PER_CPU(int, torture_depth);
 
+/* Writes a payload by way of a reservation, and now and then gives one up before that. */
+static int torture_write_in_place(struct torture_writer *w, u32 len)
+{
+	struct weir_reservation reservation;
+	void *at;
+
+	if (w->attempted % 16 == 15) {
+		at = weir_channel_reserve(w->run->channel, &reservation, len);
+		/* The caller counts what is refused. */
+		if (IS_ERR(at))
+			return PTR_ERR(at);
+		memset(at, 0xff, len);
+		weir_channel_discard(&reservation);
+	}
+	at = weir_channel_reserve(w->run->channel, &reservation, len);
+	if (IS_ERR(at))
+		return PTR_ERR(at);
+	memcpy(at, w->payload, len);
+	weir_channel_commit(&reservation);
+	return 0;
+}
+
 /* Only the writer's own context counts; STATUS looks on. */
 static void torture_count(u64 *count)
 {
@@ -47,7 +69,10 @@ void torture_write(struct torture_writer *w)
 
 	/* What interrupts this leaves the depth as it found it. */
 	this_cpu_inc(torture_depth);
-	error = weir_channel_write(w->run->channel, w->payload, len);
+	if (w->run->request.flags & WEIR_TORTURE_IN_PLACE)
+		error = torture_write_in_place(w, len);
+	else
+		error = weir_channel_write(w->run->channel, w->payload, len);
 	this_cpu_dec(torture_depth);
 
 	switch (error) {

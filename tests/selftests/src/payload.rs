@@ -70,6 +70,24 @@ pub fn check(data: &[u8]) -> Result<Payload> {
     Ok(head)
 }
 
+/// Takes the payload out of words that it was rounded up to.
+///
+/// # Errors
+///
+/// It has no head, or what is behind it are not less than eight zeros.
+pub fn without_filling(words: &[u8]) -> Result<&[u8]> {
+    let (head, _) = Payload::read_from_prefix(words)
+        .ok()
+        .with_context(|| format!("a payload of {} bytes has no head", words.len()))?;
+    let len = head.len as usize;
+    ensure!(
+        len.next_multiple_of(8) == words.len() && words[len..].iter().all(|byte| *byte == 0),
+        "{} bytes hold a payload of {len}",
+        words.len()
+    );
+    Ok(&words[..len])
+}
+
 fn word(head: &Payload, index: usize) -> u64 {
     let base = head.sequence ^ u64::from(head.cpu) << 48 ^ u64::from(head.source) << 40;
     base.wrapping_add(index as u64).wrapping_mul(PRIME)

@@ -21,7 +21,11 @@ use anyhow::{
 };
 use libweir::{
     ioctl::{
+        CHANNEL_ATTACH,
+        CHANNEL_CLOCK,
         CHANNEL_CREATE,
+        CHANNEL_FREEZE,
+        CHANNEL_LAYOUT,
         CHANNEL_STATUS,
         COUNTER_CREATE,
         COUNTER_DISABLE,
@@ -31,11 +35,16 @@ use libweir::{
         INJECT, //
     },
     uapi::{
+        AttachReq,
         ChannelReq,
+        ClockReq,
         CounterCtl,
         CounterValue,
         Cursor,
-        StatusReq, //
+        FreezeReq,
+        LayoutReq,
+        StatusReq,
+        NAME_LEN, //
     },
     ChannelOptions,
     CounterOptions,
@@ -60,6 +69,25 @@ pub struct Request {
     pub bytes: Vec<u8>,
 }
 
+/// A name that no channel has.
+const NO_CHANNEL: [u8; NAME_LEN] = {
+    let mut name = [0; NAME_LEN];
+    name[0] = b'?';
+    name
+};
+
+/// A request whose first word is its size.
+fn sized(name: &'static str, opcode: Opcode, request: impl IntoBytes + Immutable) -> Request {
+    let mut bytes = bytes(&request);
+    let size = bytes.len() as u32;
+    bytes[..4].copy_from_slice(&size.to_ne_bytes());
+    Request {
+        name,
+        opcode,
+        bytes,
+    }
+}
+
 /// All requests that take a structure, as they are right.
 pub fn requests() -> Vec<Request> {
     const NO_COUNTER: u32 = 12_345;
@@ -82,6 +110,17 @@ pub fn requests() -> Vec<Request> {
             opcode: CHANNEL_STATUS,
             bytes: bytes(&status()),
         },
+        sized("CHANNEL_FREEZE", CHANNEL_FREEZE, FreezeReq::default()),
+        sized("CHANNEL_LAYOUT", CHANNEL_LAYOUT, LayoutReq::default()),
+        sized("CHANNEL_CLOCK", CHANNEL_CLOCK, ClockReq::default()),
+        sized(
+            "CHANNEL_ATTACH",
+            CHANNEL_ATTACH,
+            AttachReq {
+                name: NO_CHANNEL,
+                ..Default::default()
+            },
+        ),
         Request {
             name: "INJECT",
             opcode: INJECT,

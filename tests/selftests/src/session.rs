@@ -62,6 +62,21 @@ impl Session {
         })
     }
 
+    /// Attaches a channel that a kernel module has created after `begin`.
+    ///
+    /// # Errors
+    ///
+    /// That of attaching.
+    pub fn attach(name: &str, buffer: usize, begin: u64) -> Result<Self, Error> {
+        let channel = Channel::attach(libweir::DEVICE.as_ref(), name, true)?;
+        let page_size = channel.granted().page_size as usize;
+        Ok(Session {
+            buffer: channel.buffer(buffer),
+            verifier: Verifier::new(page_size, begin),
+            channel,
+        })
+    }
+
     /// The channel.
     pub fn channel(&self) -> &Channel {
         &self.channel
@@ -131,6 +146,27 @@ impl Session {
         self.channel.drain(&mut self.buffer, |page| {
             verifier.page(page, now(), &mut take)
         })
+    }
+
+    /// Reads up to the end of a channel whose module has destroyed it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::read`], but the end.
+    pub fn drain_to_the_end(
+        &mut self,
+        mut take: impl FnMut(u32, &Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = vec![0; 16 * self.buffer.page_size()];
+        loop {
+            let read = rustix::io::read(&self.channel, &mut buffer[..])?;
+            if read == 0 {
+                return Ok(());
+            }
+            for page in buffer[..read].chunks_exact(self.buffer.page_size()) {
+                self.verifier.page(page, now(), &mut take)?;
+            }
+        }
     }
 
     /// Flushes, then reads all that is there. Returns the number of pages.

@@ -68,6 +68,28 @@ pub const START: Opcode = opcode::read_write::<Start>(MAGIC, 0);
 const STOP: Opcode = opcode::none(MAGIC, 1);
 const STATUS: Opcode = opcode::read_write::<Status>(MAGIC, 2);
 
+const CREATE: Opcode = opcode::read_write::<Create>(MAGIC, 3);
+const DESTROY: Opcode = opcode::none(MAGIC, 4);
+
+/// Reserve and commit, and now and then discard, instead of writing.
+pub const IN_PLACE: u32 = 1 << 0;
+
+/// `struct weir_torture_create`.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Create {
+    /// Bytes of this structure.
+    pub size: u32,
+    /// `MODEL_*`.
+    pub model: u32,
+    /// `MODE_*`.
+    pub mode: u32,
+    /// Pages: what is wanted, and what was taken.
+    pub pages: u32,
+    /// Name, filled with zeros.
+    pub name: [u8; 32],
+}
+
 /// Where a writer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -100,7 +122,7 @@ impl Source {
 pub struct Start {
     /// Bytes of this structure.
     pub size: u32,
-    /// Zero.
+    /// [`IN_PLACE`] or zero.
     pub flags: u32,
     /// Descriptor of the channel.
     pub channel: i32,
@@ -132,6 +154,14 @@ impl Start {
             payload_min: *payload.start(),
             payload_max: *payload.end(),
             ..Default::default()
+        }
+    }
+
+    /// Writes in place.
+    pub fn in_place(self) -> Self {
+        Start {
+            flags: IN_PLACE,
+            ..self
         }
     }
 
@@ -227,6 +257,34 @@ impl Torture {
             Err(Errno::OPNOTSUPP) => Err(skip("there is no NMI that could be sent here")),
             Err(errno) => Err(errno).context("starting the torture writers"),
         }
+    }
+
+    /// Creates a channel of the module's own.
+    ///
+    /// # Errors
+    ///
+    /// Those of `WEIR_TORTURE_IOC_CREATE`.
+    pub fn create(&self, name: &str, model: u32, mode: u32, pages: u32) -> Result<Create, Errno> {
+        let mut request = Create {
+            size: size_of::<Create>() as u32,
+            model,
+            mode,
+            pages,
+            ..Default::default()
+        };
+        let room = request.name.get_mut(..name.len()).ok_or(Errno::INVAL)?;
+        room.copy_from_slice(name.as_bytes());
+        ioctl(&self.fd, CREATE, Argument::Bytes(request.as_mut_bytes()))?;
+        Ok(request)
+    }
+
+    /// Destroys it.
+    ///
+    /// # Errors
+    ///
+    /// None that are known.
+    pub fn destroy(&self) -> Result<(), Errno> {
+        ioctl(&self.fd, DESTROY, Argument::Null)
     }
 
     /// The sources that this machine has.
@@ -413,6 +471,14 @@ mod tests {
                 "offsetof(struct weir_torture_status, other_errno)",
                 offset_of!(Status, other_errno),
             ),
+            ("sizeof(struct weir_torture_create)", size_of::<Create>()),
+            (
+                "offsetof(struct weir_torture_create, name)",
+                offset_of!(Create, name),
+            ),
+            ("WEIR_TORTURE_IN_PLACE", IN_PLACE as usize),
+            ("WEIR_TORTURE_IOC_CREATE", CREATE as usize),
+            ("WEIR_TORTURE_IOC_DESTROY", DESTROY as usize),
             ("sizeof(struct weir_torture_record)", PAYLOAD_MIN as usize),
             ("WEIR_TORTURE_SOURCES", SOURCES),
             ("WEIR_TORTURE_CPU_WORDS", CPU_WORDS),

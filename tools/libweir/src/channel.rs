@@ -129,6 +129,38 @@ impl Channel {
         Ok(Channel { fd, granted })
     }
 
+    /// Attaches the channel that a kernel module has created under `name`, to read it.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::Open`] and [`Call::ChannelAttach`], with `ENOENT` where there is none of this name, and
+    /// `EBUSY` where it has a reader.
+    pub fn attach(path: &Path, name: &str, nonblocking: bool) -> Result<Self> {
+        let error = |errno| Error::call(Call::ChannelAttach(name.to_owned()), errno);
+        let fd = open_device(path, nonblocking)?;
+        let mut request = uapi::AttachReq {
+            size: size_of::<uapi::AttachReq>() as u32,
+            ..Default::default()
+        };
+        request
+            .name
+            .get_mut(..name.len())
+            .ok_or(error(Errno::INVAL))?
+            .copy_from_slice(name.as_bytes());
+        ioctl::channel_attach(&fd, &mut request).map_err(error)?;
+        let mut layout = uapi::LayoutReq {
+            size: size_of::<uapi::LayoutReq>() as u32,
+            ..Default::default()
+        };
+        ioctl::channel_layout(&fd, &mut layout).map_err(error)?;
+        let granted = uapi::ChannelReq {
+            page_size: layout.page_size,
+            pages: (layout.pages_size / u64::from(layout.page_size.max(1))) as u32,
+            ..Default::default()
+        };
+        Ok(Channel { fd, granted })
+    }
+
     /// What the kernel took: every default filled in.
     pub fn granted(&self) -> &uapi::ChannelReq {
         &self.granted

@@ -34,6 +34,8 @@ pub enum Call {
     ChannelLayout,
     /// `WEIR_IOC_CHANNEL_CLOCK`.
     ChannelClock,
+    /// `WEIR_IOC_CHANNEL_ATTACH` of the channel of this name.
+    ChannelAttach(String),
     /// `mmap()` of a part of the channel.
     Map,
     /// `read()` of pages.
@@ -62,6 +64,7 @@ impl fmt::Display for Call {
             Call::ChannelStatus(cpu) => write!(f, "cannot read the status of CPU {cpu}"),
             Call::ChannelFlush => f.write_str("cannot flush the channel"),
             Call::ChannelFreeze => f.write_str("cannot freeze the channel"),
+            Call::ChannelAttach(name) => write!(f, "cannot attach the channel `{name}`"),
             Call::ChannelClock => f.write_str("cannot ask for the channel's clock"),
             Call::ChannelLayout => f.write_str("cannot ask how the channel is mapped"),
             Call::Map => f.write_str("cannot map the channel"),
@@ -174,21 +177,21 @@ fn explain(call: &Call, errno: Errno) -> String {
                 path.display()
             )
         }
-        (Call::ChannelCreate, Errno::ACCESS | Errno::PERM) => {
+        (Call::ChannelCreate | Call::ChannelAttach(_), Errno::ACCESS) => {
             "the system does not let you watch whole CPUs: run with CAP_PERFMON or as root, or allow \
              it to all with `sysctl kernel.perf_event_paranoid=0`"
         }
         (Call::ChannelCreate, Errno::BUSY) => {
             "this descriptor has a channel already: open the device again for another one"
         }
-        (Call::ChannelCreate, Errno::OPNOTSUPP) => {
-            "this version of weir.ko lacks that model, mode or clock: take the paged model in discard \
-             mode with the monotonic clock"
-        }
         (Call::ChannelCreate, Errno::INVAL) => {
             "a size does not fit: pages are a power of two up to 64 KiB, the pool has at least 4 of \
              them a CPU, and the watermark is not above the pool"
         }
+        (Call::ChannelAttach(_), Errno::NOENT) => {
+            "no kernel module has created a channel of this name: load the one that does"
+        }
+        (Call::ChannelAttach(_), Errno::BUSY) => "it has a reader already",
         (Call::ChannelCreate, Errno::PERM) => {
             "that is more memory than you may lock: ask for fewer pages, raise `ulimit -l`, or run with \
              CAP_IPC_LOCK or as root"

@@ -49,6 +49,9 @@ pub const COUNTER_READ: Opcode =
 /// `WEIR_IOC_CHANNEL_CLOCK`.
 pub const CHANNEL_CLOCK: Opcode =
     opcode::read_write::<uapi::ClockReq>(MAGIC, uapi::IOC_CHANNEL_CLOCK as u8);
+/// `WEIR_IOC_CHANNEL_ATTACH`.
+pub const CHANNEL_ATTACH: Opcode =
+    opcode::write::<uapi::AttachReq>(MAGIC, uapi::IOC_CHANNEL_ATTACH as u8);
 /// `WEIR_IOC_CHANNEL_LAYOUT`.
 pub const CHANNEL_LAYOUT: Opcode =
     opcode::read_write::<uapi::LayoutReq>(MAGIC, uapi::IOC_CHANNEL_LAYOUT as u8);
@@ -135,6 +138,15 @@ pub fn channel_freeze<Fd: AsFd>(fd: Fd, req: &mut uapi::FreezeReq) -> Result<(),
 /// See `WEIR_IOC_CHANNEL_CLOCK` in the header.
 pub fn channel_clock<Fd: AsFd>(fd: Fd, req: &mut uapi::ClockReq) -> Result<(), Errno> {
     request(fd, CHANNEL_CLOCK, req.as_mut_bytes())
+}
+
+/// Attaches a channel that a kernel module has created.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_CHANNEL_ATTACH` in the header.
+pub fn channel_attach<Fd: AsFd>(fd: Fd, req: &mut uapi::AttachReq) -> Result<(), Errno> {
+    request(fd, CHANNEL_ATTACH, req.as_mut_bytes())
 }
 
 /// Says how a channel is mapped.

@@ -90,6 +90,13 @@ pub enum Record<'a> {
         /// The bytes, without the filling.
         data: &'a [u8],
     },
+    /// Words that kernel code wrote in place.
+    Event {
+        /// What stands in front of them.
+        head: uapi::EventHead,
+        /// The words, as bytes.
+        data: &'a [u8],
+    },
     /// A type that this version does not decode.
     Other {
         /// Its header.
@@ -138,6 +145,13 @@ impl<'a> Record<'a> {
                 Record::Comm(comm)
             }
             uapi::RECORD_RAW => parse_raw(bytes, &header)?,
+            uapi::RECORD_EVENT => match uapi::EventHead::read_from_prefix(bytes) {
+                Ok((head, data)) => Record::Event { head, data },
+                Err(_) => {
+                    let wanted = size_of::<uapi::EventHead>() as u64;
+                    return Err(size_of_type(&header, wanted));
+                }
+            },
             _ => Record::Other { header, bytes },
         };
         Ok((Some(record), size))
@@ -150,6 +164,7 @@ impl<'a> Record<'a> {
             Record::Fork(fork) => &fork.header,
             Record::Comm(comm) => &comm.header,
             Record::Raw { raw, .. } => &raw.header,
+            Record::Event { head, .. } => &head.header,
             Record::Other { header, .. } => header,
         }
     }
@@ -159,6 +174,7 @@ impl<'a> Record<'a> {
     pub fn time(&self) -> Option<u64> {
         match self {
             Record::Sample(sample) => Some(sample.time),
+            Record::Event { head, .. } => Some(head.time),
             _ => self.sample_id().map(|id| id.time),
         }
     }
@@ -167,14 +183,15 @@ impl<'a> Record<'a> {
     pub fn cpu(&self) -> Option<u32> {
         match self {
             Record::Sample(sample) => Some(sample.cpu),
+            Record::Event { head, .. } => Some(u32::from(head.header.misc)),
             _ => self.sample_id().map(|id| id.cpu),
         }
     }
 
-    /// Who wrote it, and when; samples say that in fields of their own.
+    /// Who wrote it, and when; samples and events say that in fields of their own.
     pub fn sample_id(&self) -> Option<SampleId> {
         match self {
-            Record::Sample(_) => None,
+            Record::Sample(_) | Record::Event { .. } => None,
             Record::Fork(fork) => Some(fork.sample_id),
             Record::Comm(comm) => Some(comm.sample_id),
             Record::Raw { raw, .. } => Some(raw.sample_id),

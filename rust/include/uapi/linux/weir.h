@@ -74,6 +74,7 @@ struct weir_page_header {
 #define WEIR_RECORD_FIRST	0x10000U
 #define WEIR_RECORD_NOP		(WEIR_RECORD_FIRST + 0)	/* nothing, to the edge or between */
 #define WEIR_RECORD_RAW		(WEIR_RECORD_FIRST + 1)	/* bytes that kernel code wrote */
+#define WEIR_RECORD_EVENT	(WEIR_RECORD_FIRST + 2)	/* the same, written in place */
 
 /* PERF_SAMPLE_IDENTIFIER | _IP | _TID | _TIME | _CPU | _PERIOD */
 #define WEIR_SAMPLE_TYPE	0x10187U
@@ -85,7 +86,7 @@ struct weir_record_header {
 	__u16 size;			/* bytes, this header included; a multiple of 8 */
 };
 
-/* Stands in every record but samples: perf's sample_id for WEIR_SAMPLE_TYPE. */
+/* Stands in every record but samples and events: perf's sample_id for WEIR_SAMPLE_TYPE. */
 struct weir_sample_id {
 	__u32 pid;			/* who wrote the record */
 	__u32 tid;
@@ -136,6 +137,12 @@ struct weir_raw {
 	struct weir_sample_id sample_id;
 };
 
+/* WEIR_RECORD_EVENT: words of the writer's own follow. header.misc is the CPU. */
+struct weir_event {
+	struct weir_record_header header;
+	__u64 time;
+};
+
 /* --- Channel ---------------------------------------------------------------------------------- */
 
 /* weir_channel_req.model: whom the open page belongs to, and where a finished one goes. */
@@ -180,6 +187,21 @@ struct weir_channel_req {
  * PAGED with OVERWRITE gives the oldest finished page of all CPUs next.
  */
 
+#define WEIR_NAME_LEN		32
+
+/*
+ * WEIR_IOC_CHANNEL_ATTACH: makes the channel that a kernel module has created under a name this
+ * descriptor's. It can be attached to one descriptor at a time. When the module destroys it,
+ * read() gives what is left and then 0, and poll() POLLHUP.
+ * Errors: ENOENT (no such channel), EBUSY (it has a reader; this descriptor has a channel),
+ * EINVAL (no zero in the name; flags), EACCES (perf_event_paranoid; CAP_PERFMON allows it).
+ */
+struct weir_attach_req {
+	__u32 size;
+	__u32 flags;			/* 0 */
+	__u8 name[WEIR_NAME_LEN];	/* filled with zeros, of which there is one at least */
+};
+
 /*
  * WEIR_IOC_CHANNEL_CLOCK: a time t of a channel with WEIR_CLOCK_TSC is
  * ns + ((t - base) * mult >> shift) of CLOCK_MONOTONIC_RAW, with a product of 128 bits; t may be
@@ -221,6 +243,8 @@ struct weir_layout_req {
 	__u32 queues;			/* all fields from here on: out */
 	__u32 share;			/* pages of each queue; 0: one queue, of one pool */
 	__u32 slots;
+	__u32 page_size;
+	__u32 reserved;
 	__u64 positions_size;		/* bytes to map */
 	__u64 slots_size;
 	__u64 pages_size;
@@ -344,6 +368,7 @@ struct weir_counter_value {
 #define WEIR_IOC_COUNTER_READ	_IOWR(WEIR_IOC_MAGIC, 8, struct weir_counter_value)
 #define WEIR_IOC_CHANNEL_FREEZE	_IOW(WEIR_IOC_MAGIC, 9, struct weir_freeze_req)
 #define WEIR_IOC_CHANNEL_CLOCK	_IOWR(WEIR_IOC_MAGIC, 11, struct weir_clock_req)
+#define WEIR_IOC_CHANNEL_ATTACH	_IOW(WEIR_IOC_MAGIC, 12, struct weir_attach_req)
 #define WEIR_IOC_CHANNEL_LAYOUT	_IOWR(WEIR_IOC_MAGIC, 10, struct weir_layout_req)
 
 #endif /* _UAPI_LINUX_WEIR_H */

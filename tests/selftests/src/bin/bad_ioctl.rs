@@ -11,6 +11,7 @@ use anyhow::{
 };
 use libweir::{
     ioctl::{
+        CHANNEL_ATTACH,
         CHANNEL_CREATE,
         CHANNEL_FLUSH,
         COUNTER_DISABLE,
@@ -244,6 +245,8 @@ fn state(_: &mut ()) -> Verdict {
         }
         let result = ioctl(&fresh, opcode, Argument::Bytes(&mut bytes));
         let wanted: &[_] = match opcode {
+            // This is how a descriptor may get one.
+            CHANNEL_ATTACH => &[Err(Errno::NOENT)],
             // There cannot be a counter before there is a channel: either is the truth.
             COUNTER_ENABLE | COUNTER_DISABLE | COUNTER_RELEASE | COUNTER_READ => {
                 &[Err(Errno::BADFD), Err(Errno::NOENT)]

@@ -62,8 +62,10 @@ pub(crate) fn structs() -> Vec<Struct> {
         StatusReq = "status_req" { size, cpu, pages, nested, lost, lost_begin, lost_end }
         FreezeReq = "freeze_req" { size, frozen }
         ClockReq = "clock_req" { size, clock, mult, shift, base, ns }
+        AttachReq = "attach_req" { size, flags, name }
+        EventHead = "event" { header, time }
         LayoutReq = "layout_req" {
-            size, queues, share, slots, positions_size, slots_size, pages_size,
+            size, queues, share, slots, page_size, reserved, positions_size, slots_size, pages_size,
         }
         Cursor = "cursor" { major, minor }
         InjectReq = "inject_req" {
@@ -103,7 +105,8 @@ pub(crate) fn constants() -> Vec<Constant> {
     let mut constants = Vec::new();
     constants.extend(uapi_constants!("WEIR_":
         PAGE_MAGIC, PAGE_PARTIAL, PAGE_SHARED, PAGE_OVERWRITE, CPU_NONE, MMAP_POSITIONS, MMAP_SLOTS,
-        MMAP_PAGES, RECORD_FIRST, RECORD_NOP, RECORD_RAW, SAMPLE_TYPE,
+        MMAP_PAGES, RECORD_FIRST, RECORD_NOP, RECORD_RAW,
+        RECORD_EVENT, SAMPLE_TYPE,
         MODEL_PER_CPU, MODEL_SHARED, MODEL_PAGED, MODE_DISCARD, MODE_OVERWRITE, CLOCK_MONOTONIC,
         CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_PERF, CLOCK_TSC,
         COLLECTION_TASK, INJECT_PROCESS, STOP_END, STOP_LEN, STOP_FULL, STOP_INTERRUPTED,
@@ -134,10 +137,11 @@ pub(crate) fn constants() -> Vec<Constant> {
         IOC_COUNTER_ENABLE COUNTER_ENABLE, IOC_COUNTER_DISABLE COUNTER_DISABLE,
         IOC_COUNTER_RELEASE COUNTER_RELEASE, IOC_COUNTER_READ COUNTER_READ,
         IOC_CHANNEL_FREEZE CHANNEL_FREEZE, IOC_CHANNEL_LAYOUT CHANNEL_LAYOUT,
-        IOC_CHANNEL_CLOCK CHANNEL_CLOCK
+        IOC_CHANNEL_CLOCK CHANNEL_CLOCK, IOC_CHANNEL_ATTACH CHANNEL_ATTACH
     ));
     for (rust, c, value) in [
         ("LOST_CAUSES", "WEIR_LOST_CAUSES", uapi::LOST_CAUSES),
+        ("NAME_LEN", "WEIR_NAME_LEN", uapi::NAME_LEN),
         (
             "COMM_LEN",
             "sizeof(((struct weir_comm *)0)->comm)",
