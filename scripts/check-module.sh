@@ -30,7 +30,10 @@ failed=0
 # that are not compiled, so everything is.
 rm -rf "$top/build/lint"
 if build lint "$top" CLIPPY=1 W=1 &&
-	build lint/tests "$top/tests/module" W=1 KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers"; then
+	build lint/tests "$top/tests/module" W=1 KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers" &&
+	build lint/samples/c "$top/samples/c" W=1 KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers" &&
+	build lint/samples/rust "$top/samples/rust" CLIPPY=1 W=1 \
+		KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers"; then
 	printf 'ok CLIPPY=1 W=1\n'
 else
 	printf 'not ok CLIPPY=1 W=1\n'

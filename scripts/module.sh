@@ -48,14 +48,16 @@ if ! grep -qx CONFIG_CC_IS_CLANG=y "$config"; then
 fi
 
 mkdir -p "$out"
-sources=("$top" "$top/tests/module")
-# The tests' module is built, but it is nothing to install.
+sources=("$top" "$top/tests/module" "$top/samples/c" "$top/samples/rust")
+# The others are built, but they are nothing to install.
 [ $# -eq 0 ] || sources=("$top")
 for source in "${sources[@]}"; do
-	# The tests' module calls functions of the first.
+	# The others call functions of the first.
+	symbols="$out/Module.symvers"
 	case "$source" in
 	"$top") to="$out" symbols='' ;;
-	*) to="$out/tests" symbols="$out/Module.symvers" ;;
+	"$top/tests/module") to="$out/tests" ;;
+	*) to="$out/${source#"$top"/}" ;;
 	esac
 	mkdir -p "$to"
 	if ! make -C "$kdir" M="$source" MO="$to" ARCH="$arch" KBUILD_EXTRA_SYMBOLS="$symbols" \

@@ -21,5 +21,6 @@ selftests=(
 	inject_fork_storm
 	counter_basic
 	counter_errors
+	samples
 	module_reload
 )

@@ -71,6 +71,8 @@ stage_host() {
 # stage_vm KERNEL: boots it with the modules and the test programs.
 stage_vm() {
 	local reload='--module /weir/weir.ko --torture /weir/weir_torture.ko'
+	local samples='--switches /weir/weir_switches.ko --wakeups /weir/weir_wakeups.ko'
+	samples="$samples --print-switches /weir/print_switches"
 	local kernel="$1" suites status=0 programs=() program arguments
 	vm_setup "$kernel" || return 2
 	for program in "${selftests[@]}"; do
@@ -82,6 +84,7 @@ stage_vm() {
 		um\ inject_len) arguments='--stride 5' ;;
 		um\ inject_fork_storm) arguments='--seconds 0.3' ;;
 		um\ module_reload) arguments="$reload --times 10" ;;
+		*\ samples) arguments="$samples" ;;
 		*\ module_reload) arguments="$reload" ;;
 		*) arguments='' ;;
 		esac
@@ -91,6 +94,9 @@ stage_vm() {
 	suites=$(grep -rhoE 'kunit_tests\([a-z_]+' "$top/rust" | cut -d'(' -f2 | sort | paste -sd,)
 	say "tests on the $kernel kernel"
 	"$vm_bin/weir-vm" run "${vm_options[@]}" --modules "$vm_modules" --expect-kunit "$suites" \
+		--file "$vm_out/samples/c/weir_switches.ko:/weir/weir_switches.ko" \
+		--file "$vm_out/samples/rust/weir_wakeups.ko:/weir/weir_wakeups.ko" \
+		--file "$vm_bin/print_switches:/weir/print_switches" \
 		--summary "$summary" "${programs[@]}" || status=$?
 	# What is no result of a test is a failure all the same.
 	[ "$status" -le 1 ] || add 0 1 0

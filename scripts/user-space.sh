@@ -33,6 +33,10 @@ build() {
 		tail -n 40 "$log" >&2
 		die "the user side does not build; the whole log is $log"
 	fi
+	# The samples for user space, too.
+	cc -static -O2 -Wall -Wextra -I "$top/rust/include/uapi" -I "$top/samples/c" \
+		"$top/samples/user/print_switches.c" -o "$to/print_switches.new" &&
+		mv "$to/print_switches.new" "$to/print_switches"
 	find "$CARGO_TARGET_DIR/$target/release" -maxdepth 1 -type f -executable -exec cp -u -t "$to" {} +
 ) 9>"$WEIR_CACHE/lock/user-space"
 printf '%s\n' "$to"

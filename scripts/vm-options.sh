@@ -4,7 +4,7 @@
 # Sourced: what a virtual machine is started with, into `vm_options`; vm_setup KERNEL makes the kernel,
 # the modules and the user side first.
 
-# vm_setup KERNEL: `release`, `debug` or `um`. Sets `vm_options`, `vm_modules` and `vm_bin`.
+# vm_setup KERNEL: `release`, `debug` or `um`. Sets `vm_options`, `vm_modules`, `vm_out` and `vm_bin`.
 # shellcheck disable=SC2034,SC2154
 vm_setup() {
 	local kernel="$1" kdir out
@@ -12,6 +12,7 @@ vm_setup() {
 	kdir=$("$here/kernel.sh" "$kernel") || return 2
 	out=$("$here/module.sh" "$kernel") || return 2
 	vm_bin=$("$here/user-space.sh") || return 2
+	vm_out="$out"
 	vm_modules="$out/weir.ko,$out/tests/weir_torture.ko"
 	vm_options=(--kernel "$kernel")
 	case "$kernel" in
