@@ -61,6 +61,7 @@ use weir_core::uapi::{
     FreezeReq,
     InjectReq,
     LayoutReq,
+    MarkReq,
     StatusReq, //
 };
 
@@ -189,6 +190,10 @@ impl MiscDevice for OpenFile {
                     channel.clock(r);
                     Ok(())
                 })
+            }
+            uapi::IOC_CHANNEL_MARK => {
+                let channel = this.channel()?;
+                Request::<MarkReq>::update(arg, |r| channel.mark(r))
             }
             uapi::IOC_CHANNEL_FREEZE => {
                 let channel = this.channel()?;

@@ -15,6 +15,7 @@ selftests=(
 	channel_torture
 	channel_models
 	channel_mmap
+	channel_order
 	channel_hotplug
 	kernel_api
 	inject_len

@@ -80,6 +80,7 @@ stage_vm() {
 		case "$kernel $program" in
 		um\ channel_torture) arguments='--seconds 0.1' ;;
 		um\ channel_models | um\ channel_mmap | um\ kernel_api) arguments='--seconds 0.06' ;;
+		um\ channel_order) arguments='--seconds 0.15' ;;
 		um\ channel_nested) arguments='--patience 1' ;;
 		um\ inject_len) arguments='--stride 5' ;;
 		um\ inject_fork_storm) arguments='--seconds 0.3' ;;

@@ -129,6 +129,8 @@ same!(
         ns
     }
 );
+same!(weir_mark_req, MarkReq { size, flags, time });
+same!(weir_mark, Mark { header, time });
 same!(weir_attach_req, AttachReq { size, flags, name });
 same!(weir_event, EventHead { header, time });
 same!(weir_freeze_req, FreezeReq { size, frozen });

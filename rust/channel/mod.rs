@@ -5,6 +5,7 @@
 mod backend;
 mod delivery;
 mod mapping;
+mod mark;
 mod options;
 mod show;
 mod write;

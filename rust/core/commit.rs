@@ -117,12 +117,11 @@ impl<B: Backend> Channel<B> {
     /// The header counts half when the page is opened and half when it is closed, so no page is whole
     /// that is still open.
     pub(crate) fn commit_shared(&self, owner: ByAll<'_, B::Word>, position: u64, len: usize) {
-        let page_size = self.backend().memory().page_size() as u64;
         let Some(state) = self.page_state(self.page_at(0, position)) else {
             return;
         };
         let committed = state.commit.fetch_add(len as u64).wrapping_add(len as u64);
-        if committed & page_size.wrapping_sub(1) != 0 {
+        if committed & self.page_mask() != 0 {
             return;
         }
         let cpu = owner.cpu();
@@ -134,6 +133,11 @@ impl<B: Backend> Channel<B> {
             .reporter
             .store(if told { u64::from(cpu.number()) + 1 } else { 0 });
         self.publish(owner, position, position, report.as_ref());
+    }
+
+    /// What counts bytes of a page modulo its size.
+    pub(crate) fn page_mask(&self) -> u64 {
+        (self.backend().memory().page_size() as u64).wrapping_sub(1)
     }
 
     // --- Both ---

@@ -88,7 +88,7 @@ impl Head {
     }
 
     /// How many positions `position` is ahead.
-    fn ahead(self, position: u64) -> u64 {
+    pub(crate) fn ahead(self, position: u64) -> u64 {
         position.wrapping_sub(self.position()) & POSITION_MASK
     }
 }
@@ -270,7 +270,7 @@ impl<B: Backend> Channel<B> {
     }
 
     /// The page in slot `index`, if it is finished and the one at `head`.
-    fn finished(&self, index: u32, head: Head) -> Option<u32> {
+    pub(crate) fn finished(&self, index: u32, head: Head) -> Option<u32> {
         let value = self.backend().ring().get(index as usize)?.load_acquire();
         self.slots().page(index, value, head.position())
     }

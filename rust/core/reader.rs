@@ -65,6 +65,13 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// Up to which offset, and time, the page at `position` was read while it was open.
+    pub(crate) fn had_of(&self, position: u64) -> Option<(usize, u64)> {
+        (self.position == position).then_some((self.offset, self.end))
+    }
+}
+
 impl Default for Progress {
     fn default() -> Self {
         Self::new()
@@ -130,6 +137,10 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
             scratch,
             turn: 0,
         }
+    }
+
+    pub(crate) fn progress(&mut self) -> &[Progress] {
+        self.progress.as_mut()
     }
 
     /// Calls `f` with the records of `chunk`. Of a channel that overwrites it must be what was delivered

@@ -78,6 +78,21 @@ pub const RECORD_RAW: u32 = RECORD_FIRST + 1;
 /// An event that kernel code wrote in place.
 pub const RECORD_EVENT: u32 = RECORD_FIRST + 2;
 
+/// The stream is complete up to a time. It is written by who reads a channel, into a capture.
+pub const RECORD_MARK: u32 = RECORD_FIRST + 3;
+
+/// A [`RECORD_MARK`].
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Mark {
+    /// What every record begins with.
+    pub header: RecordHeader,
+    /// No page behind this one has an older record.
+    pub time: u64,
+}
+
 /// The head of a [`RECORD_EVENT`]: words of the writer's own follow. [`RecordHeader::misc`] is the CPU.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -264,6 +279,20 @@ pub struct AttachReq {
     pub flags: u32,
     /// Name of the channel, filled with zeros, of which there is one at least.
     pub name: [u8; NAME_LEN],
+}
+
+/// Takes `WEIR_IOC_CHANNEL_MARK`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct MarkReq {
+    /// Size of this structure.
+    pub size: u32,
+    /// Zero.
+    pub flags: u32,
+    /// No record is older than this which is in no finished page and was not read.
+    pub time: u64,
 }
 
 /// Takes `WEIR_IOC_CHANNEL_CLOCK`.
@@ -526,5 +555,7 @@ pub const IOC_CHANNEL_FREEZE: u32 = 9;
 pub const IOC_CHANNEL_CLOCK: u32 = 11;
 /// Number of `WEIR_IOC_CHANNEL_ATTACH`.
 pub const IOC_CHANNEL_ATTACH: u32 = 12;
+/// Number of `WEIR_IOC_CHANNEL_MARK`.
+pub const IOC_CHANNEL_MARK: u32 = 13;
 /// Number of `WEIR_IOC_CHANNEL_LAYOUT`.
 pub const IOC_CHANNEL_LAYOUT: u32 = 10;

@@ -12,6 +12,7 @@ mod commit;
 mod cpu_state;
 mod free_stack;
 mod lost;
+mod mark;
 mod open_word;
 mod owner;
 mod page_header;

@@ -21,6 +21,7 @@ use weir_core::uapi::{
     FreezeReq,
     InjectReq,
     LayoutReq,
+    MarkReq,
     StatusReq, //
 };
 use zerocopy::{
@@ -54,6 +55,7 @@ extensible! {
     LayoutReq: 48, true;
     ClockReq: 32, true;
     AttachReq: 40, false;
+    MarkReq: 16, true;
     InjectReq: 72, true;
     CounterReq: 56, true;
     CounterCtl: 8, false;

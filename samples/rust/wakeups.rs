@@ -55,8 +55,7 @@ unsafe extern "C" fn probe(channel: *const weir::Channel, task: *mut bindings::t
     let (channel, pid, comm) = unsafe { (&*channel, (*task).pid, (*task).comm) };
     // What there is no room for is counted by the channel.
     if let Ok(mut record) = channel.reserve(PID + COMM) {
-        let name = comm.into_iter().map(|byte| byte as u8);
-        let values = Iterator::chain(pid.to_ne_bytes().into_iter(), name);
+        let values = Iterator::chain(pid.to_ne_bytes().into_iter(), comm);
         for (to, from) in record.bytes().iter_mut().zip(values) {
             *to = from;
         }

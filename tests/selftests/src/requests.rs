@@ -26,6 +26,7 @@ use libweir::{
         CHANNEL_CREATE,
         CHANNEL_FREEZE,
         CHANNEL_LAYOUT,
+        CHANNEL_MARK,
         CHANNEL_STATUS,
         COUNTER_CREATE,
         COUNTER_DISABLE,
@@ -43,6 +44,7 @@ use libweir::{
         Cursor,
         FreezeReq,
         LayoutReq,
+        MarkReq,
         StatusReq,
         NAME_LEN, //
     },
@@ -113,6 +115,7 @@ pub fn requests() -> Vec<Request> {
         sized("CHANNEL_FREEZE", CHANNEL_FREEZE, FreezeReq::default()),
         sized("CHANNEL_LAYOUT", CHANNEL_LAYOUT, LayoutReq::default()),
         sized("CHANNEL_CLOCK", CHANNEL_CLOCK, ClockReq::default()),
+        sized("CHANNEL_MARK", CHANNEL_MARK, MarkReq::default()),
         sized(
             "CHANNEL_ATTACH",
             CHANNEL_ATTACH,

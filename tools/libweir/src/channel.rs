@@ -248,6 +248,24 @@ impl Channel {
         ioctl::channel_flush(&self.fd).map_err(|errno| Error::call(Call::ChannelFlush, errno))
     }
 
+    /// How far the channel is complete: who reads all that is there after this call has every record that
+    /// is older. `None` where a write takes too long to tell: ask again later. See [`crate::Ordered`].
+    ///
+    /// # Errors
+    ///
+    /// [`Call::ChannelMark`].
+    pub fn mark(&self) -> Result<Option<u64>> {
+        let mut request = uapi::MarkReq {
+            size: size_of::<uapi::MarkReq>() as u32,
+            ..Default::default()
+        };
+        match ioctl::channel_mark(&self.fd, &mut request) {
+            Ok(()) => Ok(Some(request.time)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(errno) => Err(Error::call(Call::ChannelMark, errno)),
+        }
+    }
+
     /// Keeps every page that is not read, or overwrites them again: of a channel that overwrites, so that
     /// what was written before this can be read without haste.
     ///

@@ -34,6 +34,8 @@ pub enum Call {
     ChannelLayout,
     /// `WEIR_IOC_CHANNEL_CLOCK`.
     ChannelClock,
+    /// `WEIR_IOC_CHANNEL_MARK`.
+    ChannelMark,
     /// `WEIR_IOC_CHANNEL_ATTACH` of the channel of this name.
     ChannelAttach(String),
     /// `mmap()` of a part of the channel.
@@ -65,6 +67,7 @@ impl fmt::Display for Call {
             Call::ChannelFlush => f.write_str("cannot flush the channel"),
             Call::ChannelFreeze => f.write_str("cannot freeze the channel"),
             Call::ChannelAttach(name) => write!(f, "cannot attach the channel `{name}`"),
+            Call::ChannelMark => f.write_str("cannot ask how far the channel is complete"),
             Call::ChannelClock => f.write_str("cannot ask for the channel's clock"),
             Call::ChannelLayout => f.write_str("cannot ask how the channel is mapped"),
             Call::Map => f.write_str("cannot map the channel"),

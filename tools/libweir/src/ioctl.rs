@@ -52,6 +52,9 @@ pub const CHANNEL_CLOCK: Opcode =
 /// `WEIR_IOC_CHANNEL_ATTACH`.
 pub const CHANNEL_ATTACH: Opcode =
     opcode::write::<uapi::AttachReq>(MAGIC, uapi::IOC_CHANNEL_ATTACH as u8);
+/// `WEIR_IOC_CHANNEL_MARK`.
+pub const CHANNEL_MARK: Opcode =
+    opcode::read_write::<uapi::MarkReq>(MAGIC, uapi::IOC_CHANNEL_MARK as u8);
 /// `WEIR_IOC_CHANNEL_LAYOUT`.
 pub const CHANNEL_LAYOUT: Opcode =
     opcode::read_write::<uapi::LayoutReq>(MAGIC, uapi::IOC_CHANNEL_LAYOUT as u8);
@@ -147,6 +150,15 @@ pub fn channel_clock<Fd: AsFd>(fd: Fd, req: &mut uapi::ClockReq) -> Result<(), E
 /// See `WEIR_IOC_CHANNEL_ATTACH` in the header.
 pub fn channel_attach<Fd: AsFd>(fd: Fd, req: &mut uapi::AttachReq) -> Result<(), Errno> {
     request(fd, CHANNEL_ATTACH, req.as_mut_bytes())
+}
+
+/// Says how far the stream is complete.
+///
+/// # Errors
+///
+/// See `WEIR_IOC_CHANNEL_MARK` in the header.
+pub fn channel_mark<Fd: AsFd>(fd: Fd, req: &mut uapi::MarkReq) -> Result<(), Errno> {
+    request(fd, CHANNEL_MARK, req.as_mut_bytes())
 }
 
 /// Says how a channel is mapped.

@@ -42,6 +42,7 @@ pub mod inject;
 pub mod ioctl;
 pub mod kallsyms;
 pub mod mapped;
+pub mod ordered;
 pub mod page;
 pub mod record;
 pub mod stream;
@@ -74,6 +75,10 @@ pub use kallsyms::Kallsyms;
 pub use mapped::{
     MappedReader,
     Ready, //
+};
+pub use ordered::{
+    Ordered,
+    OrderedRecord, //
 };
 pub use page::{
     Page,

@@ -75,6 +75,7 @@ struct weir_page_header {
 #define WEIR_RECORD_NOP		(WEIR_RECORD_FIRST + 0)	/* nothing, to the edge or between */
 #define WEIR_RECORD_RAW		(WEIR_RECORD_FIRST + 1)	/* bytes that kernel code wrote */
 #define WEIR_RECORD_EVENT	(WEIR_RECORD_FIRST + 2)	/* the same, written in place */
+#define WEIR_RECORD_MARK	(WEIR_RECORD_FIRST + 3)	/* the stream is complete so far */
 
 /* PERF_SAMPLE_IDENTIFIER | _IP | _TID | _TIME | _CPU | _PERIOD */
 #define WEIR_SAMPLE_TYPE	0x10187U
@@ -143,6 +144,15 @@ struct weir_event {
 	__u64 time;
 };
 
+/*
+ * WEIR_RECORD_MARK: no page behind this one has an older record. The kernel writes none: who reads
+ * a channel puts what WEIR_IOC_CHANNEL_MARK gave into the capture.
+ */
+struct weir_mark {
+	struct weir_record_header header;
+	__u64 time;
+};
+
 /* --- Channel ---------------------------------------------------------------------------------- */
 
 /* weir_channel_req.model: whom the open page belongs to, and where a finished one goes. */
@@ -186,6 +196,20 @@ struct weir_channel_req {
  *
  * PAGED with OVERWRITE gives the oldest finished page of all CPUs next.
  */
+
+/*
+ * WEIR_IOC_CHANNEL_MARK: how far the stream is complete. Every record older than `time` was read
+ * or is in a finished page when the call returns: who then reads until there is nothing has them
+ * all. No CPU is asked for anything; records in an open page hold `time` back until read() gives
+ * them after max_latency_ns, or a flush finishes the page.
+ * Errors: EAGAIN (a write has been under way for a millisecond, as on a virtual CPU that does not
+ * run: try again later), EINVAL (flags), EBADFD, ERESTARTSYS (a signal).
+ */
+struct weir_mark_req {
+	__u32 size;
+	__u32 flags;			/* 0 */
+	__u64 time;			/* out: the channel's clock */
+};
 
 #define WEIR_NAME_LEN		32
 
@@ -369,6 +393,7 @@ struct weir_counter_value {
 #define WEIR_IOC_CHANNEL_FREEZE	_IOW(WEIR_IOC_MAGIC, 9, struct weir_freeze_req)
 #define WEIR_IOC_CHANNEL_CLOCK	_IOWR(WEIR_IOC_MAGIC, 11, struct weir_clock_req)
 #define WEIR_IOC_CHANNEL_ATTACH	_IOW(WEIR_IOC_MAGIC, 12, struct weir_attach_req)
+#define WEIR_IOC_CHANNEL_MARK	_IOWR(WEIR_IOC_MAGIC, 13, struct weir_mark_req)
 #define WEIR_IOC_CHANNEL_LAYOUT	_IOWR(WEIR_IOC_MAGIC, 10, struct weir_layout_req)
 
 #endif /* _UAPI_LINUX_WEIR_H */

@@ -64,6 +64,8 @@ pub(crate) fn structs() -> Vec<Struct> {
         ClockReq = "clock_req" { size, clock, mult, shift, base, ns }
         AttachReq = "attach_req" { size, flags, name }
         EventHead = "event" { header, time }
+        MarkReq = "mark_req" { size, flags, time }
+        Mark = "mark" { header, time }
         LayoutReq = "layout_req" {
             size, queues, share, slots, page_size, reserved, positions_size, slots_size, pages_size,
         }
@@ -106,7 +108,7 @@ pub(crate) fn constants() -> Vec<Constant> {
     constants.extend(uapi_constants!("WEIR_":
         PAGE_MAGIC, PAGE_PARTIAL, PAGE_SHARED, PAGE_OVERWRITE, CPU_NONE, MMAP_POSITIONS, MMAP_SLOTS,
         MMAP_PAGES, RECORD_FIRST, RECORD_NOP, RECORD_RAW,
-        RECORD_EVENT, SAMPLE_TYPE,
+        RECORD_EVENT, RECORD_MARK, SAMPLE_TYPE,
         MODEL_PER_CPU, MODEL_SHARED, MODEL_PAGED, MODE_DISCARD, MODE_OVERWRITE, CLOCK_MONOTONIC,
         CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_PERF, CLOCK_TSC,
         COLLECTION_TASK, INJECT_PROCESS, STOP_END, STOP_LEN, STOP_FULL, STOP_INTERRUPTED,
@@ -137,7 +139,8 @@ pub(crate) fn constants() -> Vec<Constant> {
         IOC_COUNTER_ENABLE COUNTER_ENABLE, IOC_COUNTER_DISABLE COUNTER_DISABLE,
         IOC_COUNTER_RELEASE COUNTER_RELEASE, IOC_COUNTER_READ COUNTER_READ,
         IOC_CHANNEL_FREEZE CHANNEL_FREEZE, IOC_CHANNEL_LAYOUT CHANNEL_LAYOUT,
-        IOC_CHANNEL_CLOCK CHANNEL_CLOCK, IOC_CHANNEL_ATTACH CHANNEL_ATTACH
+        IOC_CHANNEL_CLOCK CHANNEL_CLOCK, IOC_CHANNEL_ATTACH CHANNEL_ATTACH,
+        IOC_CHANNEL_MARK CHANNEL_MARK
     ));
     for (rust, c, value) in [
         ("LOST_CAUSES", "WEIR_LOST_CAUSES", uapi::LOST_CAUSES),
