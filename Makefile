@@ -61,8 +61,9 @@ check: setup
 	@scripts/check.sh
 	@scripts/check-module.sh
 
-## bench: what a record costs on this machine, beside the clock and a compare-exchange
+## bench: what a record costs, in instructions beside ftrace's, and in ns beside the clock
 bench: setup
+	@scripts/bench.sh
 	@cd tools && cargo bench --locked -p weir-engine --bench record
 
 ## kselftest: run the tests on this machine, where the module is loaded (as root)

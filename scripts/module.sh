@@ -48,7 +48,7 @@ if ! grep -qx CONFIG_CC_IS_CLANG=y "$config"; then
 fi
 
 mkdir -p "$out"
-sources=("$top" "$top/tests/module" "$top/samples/c" "$top/samples/rust")
+sources=("$top" "$top/tests/module" "$top/tests/bench" "$top/samples/c" "$top/samples/rust")
 # The others are built, but they are nothing to install.
 [ $# -eq 0 ] || sources=("$top")
 for source in "${sources[@]}"; do
@@ -57,6 +57,10 @@ for source in "${sources[@]}"; do
 	case "$source" in
 	"$top") to="$out" symbols='' ;;
 	"$top/tests/module") to="$out/tests" ;;
+	"$top/tests/bench")
+		to="$out/bench"
+		grep -qx CONFIG_RING_BUFFER=y "$config" || continue
+		;;
 	*) to="$out/${source#"$top"/}" ;;
 	esac
 	mkdir -p "$to"

@@ -35,7 +35,7 @@ impl Channel {
     /// # Errors
     ///
     /// The cause for which there is none; a loss of a live record is counted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reserve<'a>(
         &'a self,
         pin: &'a PinnedCpu,
@@ -104,7 +104,7 @@ pub(crate) struct Event<'a>(Reservation<'a, KernelBackend>);
 
 impl Event<'_> {
     /// Ends it as written.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn commit(self) {
         self.0.commit();
     }
@@ -117,7 +117,7 @@ impl Channel {
     /// # Errors
     ///
     /// The cause for which it is lost.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reserve_event<'a>(
         &'a self,
         pin: &'a PinnedCpu,

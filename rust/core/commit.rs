@@ -33,19 +33,45 @@ impl<B: Backend> Channel<B> {
     // --- The page of one CPU ---
 
     /// Ends a write. The outermost one makes everything up to here visible.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave(&self, cpu: &CpuState<B::Word>) {
         let depth = cpu.depth.load();
         if depth > 1 {
             cpu.depth.store(depth.wrapping_sub(1));
             return;
         }
+        // Nearly always there is one page, and it is open.
+        let first = cpu.chain.load();
+        let open = OpenWord(cpu.open.load());
+        if !Self::is_only_page(first, open) {
+            self.publish_and_leave(cpu);
+        } else if !Self::leave_at(cpu, open) {
+            cpu.depth.store(1);
+            self.publish_and_leave(cpu);
+        }
+    }
+
+    /// Whether there is nothing to publish: the first page of the chain is the open one.
+    #[inline(always)]
+    fn is_only_page(first: u64, open: OpenWord) -> bool {
+        open.is_open() && open.position() == first
+    }
+
+    /// Makes everything up to `open` visible. [`false`] if an interrupt has written more since: it came
+    /// before the depth was zero, saw an outer writer, and left its record to it.
+    #[inline(always)]
+    fn leave_at(cpu: &CpuState<B::Word>, open: OpenWord) -> bool {
+        cpu.committed.store_release(open.0);
+        cpu.depth.store(0);
+        cpu.open.load() == open.0
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn publish_and_leave(&self, cpu: &CpuState<B::Word>) {
         loop {
             let open = self.publish_closed(cpu);
-            cpu.committed.store_release(open.0);
-            cpu.depth.store(0);
-            // An interrupt that came before the store saw an outer writer and left its record to it.
-            if cpu.open.load() == open.0 {
+            if Self::leave_at(cpu, open) {
                 return;
             }
             cpu.depth.store(1);
@@ -64,7 +90,7 @@ impl<B: Backend> Channel<B> {
             // In this order: while there is a chain, `open` is not empty, so no interrupt changes it.
             let first = cpu.chain.load();
             let open = OpenWord(cpu.open.load());
-            if first == NO_CHAIN || (open.is_open() && open.position() == first) {
+            if first == NO_CHAIN || Self::is_only_page(first, open) {
                 return open;
             }
             self.publish_first(cpu, first, open);
@@ -106,10 +132,10 @@ impl<B: Backend> Channel<B> {
     // --- The page of all CPUs ---
 
     /// Ends a write of `len` bytes to the page at `position`.
-    pub(crate) fn leave_shared(&self, owner: ByAll<'_, B::Word>, position: u64, len: usize) {
-        self.commit_shared(owner, position, len);
-        let depth = &owner.cpu().depth;
-        depth.store(depth.load().wrapping_sub(1));
+    #[inline(never)]
+    pub(crate) fn leave_shared(&self, cpu: &CpuState<B::Word>, position: u64, len: usize) {
+        self.commit_shared(self.by_all(cpu), position, len);
+        cpu.depth.store(cpu.depth.load().wrapping_sub(1));
     }
 
     /// `len` bytes of the page at `position` are as they stay. Whoever makes it whole publishes it.

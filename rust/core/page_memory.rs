@@ -25,8 +25,17 @@ pub unsafe trait Pinned {
 /// and has not yet committed, and [`read`](Self::read) only for ranges that are committed or whose
 /// page it owns. So no byte is written while anybody else reads or writes it.
 pub trait PageMemory: Send + Sync {
+    /// Some bytes of a page: see [`place`](Self::place).
+    type Place: Copy;
+
     /// Bytes of a page.
     fn page_size(&self) -> usize;
+
+    /// `len` bytes at `offset` of `page`, if they are inside of it.
+    fn place(&self, page: u32, offset: usize, len: usize) -> Option<Self::Place>;
+
+    /// As [`write`](Self::write), at `offset` of `place`; bytes that do not all fit are not written.
+    fn write_at(&self, place: Self::Place, offset: usize, bytes: &[u8]);
 
     /// Writes `bytes` at `offset` of `page`; what would lie outside the page is not written.
     fn write(&self, page: u32, offset: usize, bytes: &[u8]);
@@ -41,9 +50,25 @@ pub trait PageMemory: Send + Sync {
 
 /// Memory whose pages have addresses, for callers in other languages.
 pub trait Addressed: PageMemory {
-    /// Where `len` bytes at `offset` of `page` are, if they are inside of it.
-    fn address(&self, page: u32, offset: usize, len: usize) -> Option<NonNull<u8>>;
+    /// Where `place` is from `offset` on, if that is inside of it.
+    fn address(&self, place: Self::Place, offset: usize) -> Option<NonNull<u8>>;
 }
+
+/// Bytes of [`MappedPages`].
+///
+/// # Invariants
+///
+/// `len` bytes from `start` on are inside a page of pages that are still there.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: As of `MappedPages`.
+unsafe impl Send for Place {}
+// SAFETY: As of `MappedPages`.
+unsafe impl Sync for Place {}
 
 /// Pages at addresses that stay mapped as long as the value lives.
 ///
@@ -79,7 +104,7 @@ impl<T: AsRef<[NonNull<u8>]>> MappedPages<T> {
         &self.pages
     }
 
-    #[inline]
+    #[inline(always)]
     fn at(&self, page: u32, range: &Range<usize>) -> Option<NonNull<u8>> {
         let base = *self.pages.as_ref().get(page as usize)?;
         if range.start > range.end || range.end > self.page_size {
@@ -92,13 +117,44 @@ impl<T: AsRef<[NonNull<u8>]>> MappedPages<T> {
 }
 
 impl<T: AsRef<[NonNull<u8>]>> Addressed for MappedPages<T> {
-    #[inline]
-    fn address(&self, page: u32, offset: usize, len: usize) -> Option<NonNull<u8>> {
-        self.at(page, &(offset..offset.checked_add(len)?))
+    #[inline(always)]
+    fn address(&self, place: Place, offset: usize) -> Option<NonNull<u8>> {
+        if offset > place.len {
+            return None;
+        }
+        // SAFETY: It is inside the place or at its end, by the check above.
+        Some(unsafe { place.start.add(offset) })
     }
 }
 
 impl<T: AsRef<[NonNull<u8>]>> PageMemory for MappedPages<T> {
+    type Place = Place;
+
+    #[inline(always)]
+    fn place(&self, page: u32, offset: usize, len: usize) -> Option<Place> {
+        let start = self.at(page, &(offset..offset.checked_add(len)?))?;
+        // INVARIANT: By the check in `at`.
+        Some(Place { start, len })
+    }
+
+    #[inline(always)]
+    fn write_at(&self, place: Place, offset: usize, bytes: &[u8]) {
+        let fits = place.len.checked_sub(offset);
+        if fits.is_some_and(|room| bytes.len() <= room) {
+            // SAFETY: By the type invariants of `Place` and the check above the range is inside a page,
+            // which is valid for writes. Nobody else accesses it: the engine calls this for ranges only
+            // the caller owns. `bytes` is no part of it for the same reason. (A place of other pages
+            // would be one of a channel that is borrowed as well, or of none that is left: the engine
+            // keeps a place no longer than it borrows the pages.)
+            unsafe {
+                place
+                    .start
+                    .add(offset)
+                    .copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len())
+            };
+        }
+    }
+
     #[inline]
     fn page_size(&self) -> usize {
         self.page_size

@@ -44,7 +44,10 @@ use crate::{
     },
     word::Word,
 };
-use core::ptr::NonNull;
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull, //
+};
 use zerocopy::IntoBytes;
 
 /// Room for one record, in nobody else's hands until it is dropped.
@@ -54,9 +57,11 @@ use zerocopy::IntoBytes;
 pub struct Reservation<'a, B: Backend> {
     channel: &'a Channel<B>,
     cpu: &'a CpuState<B::Word>,
-    room: Room,
-    len: usize,
-    committed: bool,
+    place: <B::Memory as PageMemory>::Place,
+    position: u64,
+    offset: u32,
+    len: u32,
+    time: u64,
 }
 
 /// Where a record is to stand.
@@ -70,63 +75,53 @@ struct Room {
 
 impl<B: Backend> Reservation<'_, B> {
     /// The time of the record: no record of this CPU before it has a later one.
-    #[inline]
+    #[inline(always)]
     pub fn time(&self) -> u64 {
-        self.room.time
+        self.time
     }
 
-    /// Writes `bytes` at `offset` of the record; what would lie outside it is left out.
-    #[inline]
+    /// Writes `bytes` at `offset` of the record, if all of them fit.
+    #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) {
-        let Some(room) = self.len.checked_sub(offset) else {
-            return;
-        };
-        let bytes = match bytes.get(..room) {
-            Some(fitting) => fitting,
-            None => bytes,
-        };
-        self.channel.backend().memory().write(
-            self.room.page,
-            self.room.offset.wrapping_add(offset),
-            bytes,
-        );
+        self.channel
+            .backend()
+            .memory()
+            .write_at(self.place, offset, bytes);
     }
 
     /// Where the record is from `offset` on, to its end: for whoever fills it in place.
-    #[inline]
+    #[inline(always)]
     pub fn address(&self, offset: usize) -> Option<NonNull<u8>>
     where
         B::Memory: Addressed,
     {
-        let len = self.len.checked_sub(offset)?;
-        let at = self.room.offset.wrapping_add(offset);
-        self.channel
-            .backend()
-            .memory()
-            .address(self.room.page, at, len)
+        self.channel.backend().memory().address(self.place, offset)
     }
 
     /// Ends the record as written.
-    #[inline]
-    pub fn commit(mut self) {
-        self.committed = true;
+    #[inline(always)]
+    pub fn commit(self) {
+        let this = ManuallyDrop::new(self);
+        this.leave();
+    }
+
+    #[inline(always)]
+    fn leave(&self) {
+        if self.channel.is_shared() {
+            self.channel
+                .leave_shared(self.cpu, self.position, self.len as usize);
+        } else {
+            self.channel.leave(self.cpu);
+        }
     }
 }
 
 impl<B: Backend> Drop for Reservation<'_, B> {
-    #[inline]
+    // What it calls takes no address of it, so that it can stay in registers where it is committed.
+    #[inline(always)]
     fn drop(&mut self) {
-        if !self.committed {
-            self.channel
-                .write_nop(self.room.page, self.room.offset, self.len);
-        }
-        if self.channel.is_shared() {
-            let owner = self.channel.by_all(self.cpu);
-            self.channel
-                .leave_shared(owner, self.room.position, self.len);
-        } else {
-            self.channel.leave(self.cpu);
-        }
+        self.channel
+            .discard(self.cpu, self.position, self.offset, self.len);
     }
 }
 
@@ -180,7 +175,7 @@ impl<B: Backend> Channel<B> {
     ///
     /// The cause for which there is no room. With [`Class::Live`] it is counted as a loss; an injected
     /// record is not lost, as its object is still there.
-    #[inline]
+    #[inline(always)]
     pub fn reserve<'a, P: Pinned>(
         &'a self,
         pin: &'a P,
@@ -190,44 +185,90 @@ impl<B: Backend> Channel<B> {
         let cpu = self.cpu(pin.cpu()).ok_or(Cause::Full)?;
         let len = len.wrapping_add(RECORD_ALIGN - 1) & !(RECORD_ALIGN - 1);
         let depth = self.enter(cpu);
-        let room = if self.is_shared() {
-            self.reserve_shared(cpu, depth, len, class)
-        } else {
-            self.reserve_at(ByCpu(cpu), depth, len, class)
+        // Nearly always there is an open page of this CPU with room in it.
+        let room = match self.reserve_open(cpu, depth, len) {
+            Some(room) => room,
+            None => self.reserve_anywhere(cpu, depth, len, class)?,
         };
-        match room {
-            Ok(room) => {
-                if depth != 1 {
-                    cpu.nested().local_add(1);
-                }
-                Ok(Reservation {
-                    channel: self,
-                    cpu,
-                    room,
-                    len,
-                    committed: false,
-                })
-            }
-            Err(cause) => {
-                if class == Class::Live {
-                    cpu.lost().count(cause, Loss::one(self.backend().clock()));
-                }
-                self.end(cpu);
-                Err(cause)
-            }
+        if depth != 1 {
+            cpu.nested().local_add(1);
+        }
+        let memory = self.backend().memory();
+        // It is inside of its page: what was reserved is.
+        let place = memory
+            .place(room.page, room.offset, len)
+            .ok_or(Cause::TooLarge)?;
+        Ok(Reservation {
+            channel: self,
+            cpu,
+            place,
+            position: room.position,
+            offset: room.offset as u32,
+            len: len as u32,
+            time: room.time,
+        })
+    }
+
+    /// Makes a NOP of a record, and ends the write.
+    #[cold]
+    #[inline(never)]
+    fn discard(&self, cpu: &CpuState<B::Word>, position: u64, offset: u32, len: u32) {
+        let owner = if self.is_shared() { 0 } else { cpu.number() };
+        let page = self.page_at(owner, position);
+        self.write_nop(page, offset as usize, len as usize);
+        if self.is_shared() {
+            self.leave_shared(cpu, position, len as usize);
+        } else {
+            self.leave(cpu);
         }
     }
 
-    /// Out of line, so that the page of one CPU has the short way.
+    /// Tries once to reserve in the open page of a CPU.
+    #[inline(always)]
+    fn reserve_open(&self, cpu: &CpuState<B::Word>, depth: u64, len: usize) -> Option<Room> {
+        let owner = ByCpu(cpu);
+        let stamp = owner.stamp(depth).ok()?;
+        let old = owner.load();
+        let end = old.offset().wrapping_add(len);
+        let page_size = self.backend().memory().page_size();
+        if self.is_shared() || !old.is_open() || len == 0 || len > page_size || end > page_size {
+            return None;
+        }
+        let last = owner.last_time();
+        let time = owner.announce(stamp, self.backend().clock().max(last));
+        if !owner.replace(old, old.advanced(len)) {
+            return None;
+        }
+        Some(Room {
+            position: old.position(),
+            page: self.page_at(owner.number(), old.position()),
+            offset: old.offset(),
+            time,
+        })
+    }
+
+    /// Reserves wherever there is room. If there is none, the write ends.
+    #[cold]
     #[inline(never)]
-    fn reserve_shared(
+    fn reserve_anywhere(
         &self,
         cpu: &CpuState<B::Word>,
         depth: u64,
         len: usize,
         class: Class,
     ) -> Result<Room, Cause> {
-        self.reserve_at(self.by_all(cpu), depth, len, class)
+        let room = if self.is_shared() {
+            self.reserve_at(self.by_all(cpu), depth, len, class)
+        } else {
+            self.reserve_at(ByCpu(cpu), depth, len, class)
+        };
+        if let Err(cause) = room {
+            if class == Class::Live {
+                cpu.lost().count(cause, Loss::one(self.backend().clock()));
+            }
+            self.end(cpu);
+        }
+        room
     }
 
     /// Begins a write and returns at which depth, from one.

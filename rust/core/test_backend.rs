@@ -76,6 +76,17 @@ impl Word for TestWord {
 pub(crate) struct TestMemory([[AtomicU8; PAGE]; PAGES]);
 
 impl PageMemory for TestMemory {
+    type Place = (u32, usize, usize);
+
+    fn place(&self, page: u32, offset: usize, len: usize) -> Option<Self::Place> {
+        (offset.checked_add(len)? <= PAGE).then_some((page, offset, len))
+    }
+    fn write_at(&self, place: Self::Place, offset: usize, bytes: &[u8]) {
+        let (page, start, len) = place;
+        if offset + bytes.len() <= len {
+            self.write(page, start + offset, bytes);
+        }
+    }
     fn page_size(&self) -> usize {
         PAGE
     }

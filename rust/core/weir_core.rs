@@ -53,7 +53,8 @@ pub use page_memory::{
     Addressed,
     MappedPages,
     PageMemory,
-    Pinned, //
+    Pinned,
+    Place, //
 };
 pub use page_state::PageState;
 pub use reader::{

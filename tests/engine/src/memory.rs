@@ -42,6 +42,19 @@ impl CheckedMemory {
 }
 
 impl PageMemory for CheckedMemory {
+    type Place = (u32, usize, usize);
+
+    fn place(&self, page: u32, offset: usize, len: usize) -> Option<Self::Place> {
+        (offset.checked_add(len)? <= self.page_size).then_some((page, offset, len))
+    }
+
+    fn write_at(&self, place: Self::Place, offset: usize, bytes: &[u8]) {
+        let (page, start, len) = place;
+        if offset + bytes.len() <= len {
+            self.write(page, start + offset, bytes);
+        }
+    }
+
     fn page_size(&self) -> usize {
         self.page_size
     }
@@ -139,6 +152,19 @@ impl VersionedMemory {
 
 #[cfg(loom)]
 impl PageMemory for VersionedMemory {
+    type Place = (u32, usize, usize);
+
+    fn place(&self, page: u32, offset: usize, len: usize) -> Option<Self::Place> {
+        (offset.checked_add(len)? <= self.page_size).then_some((page, offset, len))
+    }
+
+    fn write_at(&self, place: Self::Place, offset: usize, bytes: &[u8]) {
+        let (page, start, len) = place;
+        if offset + bytes.len() <= len {
+            self.write(page, start + offset, bytes);
+        }
+    }
+
     fn page_size(&self) -> usize {
         self.page_size
     }

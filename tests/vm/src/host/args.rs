@@ -103,6 +103,10 @@ pub struct Machine {
     /// processor has vmx or svm and /dev/kvm can be opened, and tcg else.
     #[arg(long, env = "WEIR_ACCEL")]
     pub accel: Option<String>,
+    /// Has the processor's counter count instructions: one for each, so that they can be measured. For one
+    /// processor that is emulated.
+    #[arg(long)]
+    pub icount: bool,
     /// Has QEMU send a non-maskable interrupt to every processor so many times a second.
     #[arg(long, value_name = "HZ")]
     pub nmi: Option<u32>,

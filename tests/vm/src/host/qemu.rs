@@ -59,7 +59,10 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
         )
     })?;
     let initrd = initramfs_file(initramfs)?;
-    let accelerator = accelerator(machine.accel.as_deref(), || version(&program));
+    let accelerator = match machine.icount {
+        true => "tcg,thread=single".into(),
+        false => accelerator(machine.accel.as_deref(), || version(&program)),
+    };
     let mut arguments = Vec::new();
     let mut option = |name: &str, value: &str| {
         arguments.push(name.into());
@@ -73,6 +76,9 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
     option("-display", "none");
     option("-machine", MACHINE);
     option("-accel", &accelerator);
+    if machine.icount {
+        option("-icount", "shift=0");
+    }
     option("-cpu", CPU);
     option("-smp", &machine.smp.to_string());
     option("-m", machine.memory.as_deref().unwrap_or(MEMORY));
