@@ -12,7 +12,7 @@ KSFT_INSTALL_PATH ?= out/kselftest
 SETUP := scripts/packages.sh
 
 .PHONY: all modules modules_install clean help run shell test test-host test-um test-vm test-debug \
-	check bench doc kselftest install-kselftest rust-analyzer setup tools
+	check bench torture doc kselftest install-kselftest rust-analyzer setup tools
 
 all: modules
 
@@ -60,6 +60,10 @@ test-debug: setup
 check: setup
 	@scripts/check.sh
 	@scripts/check-module.sh
+
+## torture: every kind of channel at full speed, on both kernels, for MINUTES= (default 5)
+torture: setup
+	@scripts/torture.sh "$(or $(MINUTES),5)"
 
 ## bench: what a record costs, in instructions beside ftrace's, and in ns beside the clock
 bench: setup

@@ -24,6 +24,23 @@ pub(crate) fn count() -> usize {
     kernel::cpu::nr_cpu_ids() as usize
 }
 
+/// A part of the machine's memory, or any.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node(c_int);
+
+impl Node {
+    /// The one that is nearest to `cpu`.
+    pub(crate) fn of_cpu(cpu: usize) -> Self {
+        // SAFETY: May be called for any number.
+        Self(unsafe { bindings::weir_helper_cpu_to_node(cpu as u32) })
+    }
+
+    /// Its number in C.
+    pub(super) fn as_raw(self) -> c_int {
+        self.0
+    }
+}
+
 /// No CPU comes or goes while this lives. Sleeps.
 ///
 /// C API: `cpus_read_lock()`.

@@ -4,7 +4,8 @@
 
 use super::{
     bindings,
-    clock::cond_resched, //
+    clock::cond_resched,
+    cpus::Node, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -41,12 +42,12 @@ unsafe impl Sync for PageArray {}
 const BATCH: usize = 256;
 
 impl PageArray {
-    /// Allocates `count` pages. Sleeps.
+    /// Allocates `count` pages, each in the memory that `node` says. Sleeps.
     ///
     /// # Errors
     ///
     /// `ENOMEM`, and `EINTR` on a signal.
-    fn new(count: usize, order: u32) -> Result<Self> {
+    fn new(count: usize, order: u32, node: impl Fn(usize) -> Node) -> Result<Self> {
         // INVARIANT: Nothing is owned yet.
         let mut array = Self {
             pages: KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?,
@@ -61,7 +62,8 @@ impl PageArray {
                 cond_resched();
             }
             // SAFETY: The callers may sleep.
-            let page = unsafe { bindings::weir_helper_alloc_pages(order) };
+            let page =
+                unsafe { bindings::weir_helper_alloc_pages(node(allocated).as_raw(), order) };
             let page = NonNull::new(page).ok_or(ENOMEM)?;
             // SAFETY: The page was just allocated, from memory that is mapped always.
             let address = unsafe { bindings::weir_helper_page_address(page.as_ptr()) };
@@ -75,15 +77,19 @@ impl PageArray {
         Ok(array)
     }
 
-    /// Allocates `count` pages of `page_size` bytes, a power of two of [`PAGE_SIZE`], as the memory
-    /// of a channel. Sleeps.
+    /// Allocates `count` pages of `page_size` bytes, a power of two of [`PAGE_SIZE`], each in the memory
+    /// that `node` says, as the memory of a channel. Sleeps.
     ///
     /// # Errors
     ///
     /// As [`PageArray::new`].
-    pub(crate) fn allocate(count: usize, page_size: usize) -> Result<MappedPages<Self>> {
+    pub(crate) fn allocate(
+        count: usize,
+        page_size: usize,
+        node: impl Fn(usize) -> Node,
+    ) -> Result<MappedPages<Self>> {
         let order = (page_size / PAGE_SIZE).trailing_zeros();
-        let array = Self::new(count, order)?;
+        let array = Self::new(count, order, node)?;
         // SAFETY: Every address is that of an allocation of `page_size` bytes, which was zeroed, and
         // which lives as long as the array, by the type invariants. Nobody else has the addresses.
         Ok(unsafe { MappedPages::new(array, page_size) })

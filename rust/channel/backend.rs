@@ -50,7 +50,9 @@ impl KernelBackend {
             pages: fill(options.pages, |_| PageState::new())?,
             ring: SharedWords::new(options.pages.next_power_of_two())?,
             positions: SharedWords::new(cpus::count())?,
-            memory: PageArray::allocate(options.pages, options.page_size)?,
+            memory: PageArray::allocate(options.pages, options.page_size, |page| {
+                cpus::Node::of_cpu(options.cpu_of_page(page))
+            })?,
             clock: options.clock,
             _locked: locked,
             queue: KBox::pin_init(WaitQueue::new(), GFP_KERNEL)?,

@@ -146,6 +146,20 @@ impl Options {
         request.max_latency_ns = self.max_latency_ns;
     }
 
+    /// The CPU that is likely to use a page: whose it is, or, of a pool, who has it in reserve in the
+    /// beginning; the rest are for all.
+    pub(super) fn cpu_of_page(&self, page: usize) -> usize {
+        let cpus = cpus::count();
+        let share = match (self.model, self.mode) {
+            (Model::Shared, _) => 1,
+            (Model::Paged, Mode::Discard) => self.reserve() as usize,
+            _ => self.pages.checked_div(cpus).unwrap_or(0),
+        };
+        page.checked_div(share)
+            .filter(|cpu| *cpu < cpus)
+            .unwrap_or_else(|| page.checked_rem(cpus).unwrap_or(0))
+    }
+
     /// Bytes of all pages.
     pub(crate) fn bytes(&self) -> usize {
         self.pages.saturating_mul(self.page_size)

@@ -19,3 +19,9 @@ bool weir_helper_cpu_online(unsigned int cpu)
 {
 	return cpu_online(cpu);
 }
+
+/* The node whose memory is nearest to a CPU, which need not be there. */
+int weir_helper_cpu_to_node(unsigned int cpu)
+{
+	return cpu_possible(cpu) ? cpu_to_node(cpu) : NUMA_NO_NODE;
+}

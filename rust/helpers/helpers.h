@@ -14,6 +14,7 @@
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
+#include <linux/topology.h>
 #include <linux/wait.h>
 
 /* preempt.c */
@@ -25,9 +26,10 @@ void weir_helper_cond_resched(void);
 void weir_helper_cpus_read_lock(void);
 void weir_helper_cpus_read_unlock(void);
 bool weir_helper_cpu_online(unsigned int cpu);
+int weir_helper_cpu_to_node(unsigned int cpu);
 
 /* page.c */
-struct page *weir_helper_alloc_pages(unsigned int order);
+struct page *weir_helper_alloc_pages(int node, unsigned int order);
 void *weir_helper_page_address(struct page *page);
 void weir_helper_free_pages(struct page *page, unsigned int order);
 

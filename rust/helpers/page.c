@@ -6,10 +6,11 @@
 #include "helpers.h"
 
 /* The size is the user's: what cannot be had is an error, and nobody is warned or killed for it. */
-struct page *weir_helper_alloc_pages(unsigned int order)
+struct page *weir_helper_alloc_pages(int node, unsigned int order)
 {
-	return alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY |
-			   __GFP_COMP, order);
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY | __GFP_COMP;
+
+	return alloc_pages_node(node, gfp, order);
 }
 
 void *weir_helper_page_address(struct page *page)
