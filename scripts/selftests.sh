@@ -18,6 +18,7 @@ selftests=(
 	channel_order
 	channel_hotplug
 	kernel_api
+	fault_injection
 	inject_len
 	inject_fork_storm
 	counter_basic
