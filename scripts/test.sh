@@ -85,6 +85,9 @@ stage_vm() {
 		um\ inject_len) arguments='--stride 5' ;;
 		um\ inject_fork_storm) arguments='--seconds 0.3' ;;
 		um\ module_reload) arguments="$reload --times 10" ;;
+		# What runs longer there is the torture's affair.
+		debug\ channel_models | debug\ channel_mmap | debug\ kernel_api) arguments='--seconds 0.12' ;;
+		debug\ channel_hotplug) arguments='--times 5' ;;
 		*\ samples) arguments="$samples" ;;
 		*\ module_reload) arguments="$reload" ;;
 		*) arguments='' ;;
