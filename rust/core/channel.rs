@@ -11,9 +11,9 @@ use crate::{
     },
     page_memory::PageMemory,
     page_state::PageState,
+    pool::Pool,
     queue::{
         Pages,
-        Pool,
         Queue, //
     },
     uapi::PageHeader,

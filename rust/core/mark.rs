@@ -8,8 +8,8 @@ use crate::{
         Channel,
         HEADER_SIZE, //
     },
+    head::Head,
     open_word::OpenWord,
-    queue::Head,
     reader::{
         Progress,
         Reader, //

@@ -15,8 +15,7 @@ use crate::{
         Channel,
         Class, //
     },
-    cpu_state::CpuState,
-    free_stack::FreeStack,
+    head::Head,
     lost::Loss,
     open_word::{
         pool_page,
@@ -24,6 +23,7 @@ use crate::{
     },
     owner::Owner,
     page_state::PageState,
+    pool::Pool,
     slot::{
         Slots,
         POSITION_MASK, //
@@ -58,93 +58,6 @@ impl<W: Word> Queue<W> {
     /// A [`Head`]. Moved by the reader, and by a writer that overwrites.
     pub(crate) fn head(&self) -> &W {
         &self.head.0
-    }
-}
-
-const RECORD_BITS: u32 = 13;
-
-/// The ticket or position of the oldest page that was not read (51 bits), and how many of its records
-/// were read while it was open (13 bits, of channels that overwrite only).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Head(pub(crate) u64);
-
-impl Head {
-    pub(crate) fn position(self) -> u64 {
-        self.0 >> RECORD_BITS
-    }
-
-    pub(crate) fn records(self) -> u64 {
-        self.0 & ((1 << RECORD_BITS) - 1)
-    }
-
-    /// The page after this one.
-    pub(crate) fn next(self) -> Self {
-        Self(self.position().wrapping_add(1) << RECORD_BITS)
-    }
-
-    /// So many records of it were read.
-    pub(crate) fn with_records(self, records: u64) -> Self {
-        Self(self.position() << RECORD_BITS | records)
-    }
-
-    /// How many positions `position` is ahead.
-    pub(crate) fn ahead(self, position: u64) -> u64 {
-        position.wrapping_sub(self.position()) & POSITION_MASK
-    }
-}
-
-/// The pages that are free, of a pool.
-pub(crate) struct Pool<W> {
-    /// Pages for whoever needs one.
-    common: FreeStack<W>,
-    /// Pages that `common` had in the beginning.
-    common_size: u64,
-    /// Pages that each CPU keeps for itself.
-    reserve_size: u64,
-}
-
-impl<W: Word> Pool<W> {
-    /// All of `pages` are free, and every CPU keeps `reserve_size`.
-    pub(crate) fn new(pages: &[PageState<W>], cpus: &[CpuState<W>], reserve_size: u64) -> Self {
-        let common = FreeStack::new();
-        // Backwards, so that the first page is used first.
-        for page in (0..pages.len() as u32).rev() {
-            common.push(pages, page);
-        }
-        for cpu in cpus {
-            for _ in 0..reserve_size {
-                if let Some(page) = common.pop(pages, 0) {
-                    cpu.reserve().push(pages, page);
-                }
-            }
-        }
-        Self {
-            common_size: common.count(),
-            common,
-            reserve_size,
-        }
-    }
-
-    /// Takes a page for `cpu`: its own first, then a common one. Injected records leave half of the
-    /// common pages, and every CPU's own, to live ones.
-    fn take(&self, pages: &[PageState<W>], cpu: &CpuState<W>, class: Class) -> Option<u32> {
-        match class {
-            Class::Live => cpu
-                .reserve()
-                .pop(pages, 0)
-                .or_else(|| self.common.pop(pages, 0)),
-            Class::Injected => self.common.pop(pages, self.common_size / 2),
-        }
-    }
-
-    /// Gives a page back: to the CPU that used it, if that lacks some, else to all.
-    fn give(&self, pages: &[PageState<W>], cpu: &CpuState<W>, page: u32) {
-        let stack = if cpu.reserve().count() < self.reserve_size {
-            cpu.reserve()
-        } else {
-            &self.common
-        };
-        stack.push(pages, page);
     }
 }
 
@@ -523,18 +436,5 @@ mod tests {
             ring.page(3, ring.value(POSITION_MASK, 3), POSITION_MASK),
             Some(3)
         );
-    }
-
-    #[test]
-    fn a_head_counts_pages_and_records() {
-        let head = Head(0).next().next().with_records(8180);
-        assert_eq!(head.position(), 2);
-        assert_eq!(head.records(), 8180);
-        assert_eq!(head.next().position(), 3);
-        assert_eq!(head.next().records(), 0);
-        assert_eq!(head.ahead(5), 3);
-        // Positions are counted modulo less than heads.
-        let late = Head((POSITION_MASK + 2) << RECORD_BITS);
-        assert_eq!(late.ahead(3), 2);
     }
 }

@@ -9,9 +9,9 @@ use crate::{
         Model,
         HEADER_SIZE, //
     },
+    head::Head,
     open_word::OpenWord,
     page_memory::PageMemory,
-    queue::Head,
     slot::POSITION_MASK,
     uapi::{
         PageHeader,

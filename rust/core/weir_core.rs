@@ -11,6 +11,9 @@ mod channel_tests;
 mod commit;
 mod cpu_state;
 mod free_stack;
+mod head;
+#[cfg(any(test, weir_kunit))]
+mod kind_tests;
 mod lost;
 mod mark;
 mod open_word;
@@ -18,12 +21,15 @@ mod owner;
 mod page_header;
 mod page_memory;
 mod page_state;
+mod pool;
 mod queue;
 mod reader;
 mod reserve;
 pub mod slot;
 #[cfg(any(test, weir_kunit))]
 mod test_backend;
+#[cfg(any(test, weir_kunit))]
+mod test_reader;
 pub mod uapi;
 mod word;
 
