@@ -48,28 +48,35 @@ if ! grep -qx CONFIG_CC_IS_CLANG=y "$config"; then
 fi
 
 mkdir -p "$out"
-sources=("$top" "$top/tests/module" "$top/tests/bench" "$top/samples/c" "$top/samples/rust")
-# The others are built, but they are nothing to install.
-[ $# -eq 0 ] || sources=("$top")
-for source in "${sources[@]}"; do
-	# The others call functions of the first.
-	symbols="$out/Module.symvers"
-	case "$source" in
-	"$top") to="$out" symbols='' ;;
-	"$top/tests/module") to="$out/tests" ;;
-	"$top/tests/bench")
-		to="$out/bench"
-		grep -qx CONFIG_RING_BUFFER=y "$config" || continue
-		;;
-	*) to="$out/${source#"$top"/}" ;;
-	esac
+
+# build SOURCE FOLDER SYMBOLS [MAKE-ARGUMENT...]: one module into a folder.
+build() {
+	local source="$1" to="$2" symbols="$3"
+	shift 3
 	mkdir -p "$to"
 	if ! make -C "$kdir" M="$source" MO="$to" ARCH="$arch" KBUILD_EXTRA_SYMBOLS="$symbols" \
-		"${toolchain[@]}" "${@:-modules}" >"$out/log" 2>&1; then
-		cat "$out/log" >&2
-		exit 1
+		"${toolchain[@]}" "${@:-modules}" >"$to/log" 2>&1; then
+		cat "$to/log" >&2
+		return 1
 	fi
 	# Warnings are for people; the rest is not.
-	[ $# -ne 0 ] || grep -E -A 8 'warning|WARNING' "$out/log" >&2 || true
-done
+	[ $# -ne 0 ] || grep -E -A 8 'warning|WARNING' "$to/log" >&2 || true
+}
+
+build "$top" "$out" '' "$@"
+# The others call functions of the first. They are built, but they are nothing to install.
+if [ $# -eq 0 ]; then
+	others=("tests/module $out/tests" "samples/c $out/samples/c" "samples/rust $out/samples/rust")
+	if grep -qx CONFIG_RING_BUFFER=y "$config"; then
+		others+=("tests/bench $out/bench")
+	fi
+	jobs=()
+	for other in "${others[@]}"; do
+		build "$top/${other%% *}" "${other#* }" "$out/Module.symvers" &
+		jobs+=($!)
+	done
+	for job in "${jobs[@]}"; do
+		wait "$job" || exit 1
+	done
+fi
 printf '%s\n' "$out"

@@ -78,13 +78,13 @@ stage_vm() {
 	for program in "${selftests[@]}"; do
 		# User-mode Linux is the loop while editing; the others have the time.
 		case "$kernel $program" in
-		um\ channel_torture) arguments='--seconds 0.1' ;;
-		um\ channel_models | um\ channel_mmap | um\ kernel_api) arguments='--seconds 0.06' ;;
-		um\ channel_order) arguments='--seconds 0.15' ;;
+		um\ channel_torture) arguments='--seconds 0.05' ;;
+		um\ channel_models | um\ channel_mmap | um\ kernel_api) arguments='--seconds 0.03' ;;
+		um\ channel_order) arguments='--seconds 0.08' ;;
 		um\ channel_nested) arguments='--patience 1' ;;
-		um\ inject_len) arguments='--stride 5' ;;
-		um\ inject_fork_storm) arguments='--seconds 0.3' ;;
-		um\ module_reload) arguments="$reload --times 10" ;;
+		um\ inject_len) arguments='--stride 9' ;;
+		um\ inject_fork_storm) arguments='--seconds 0.15' ;;
+		um\ module_reload) arguments="$reload --times 5" ;;
 		# What runs longer there is the torture's affair.
 		debug\ channel_models | debug\ channel_mmap | debug\ kernel_api) arguments='--seconds 0.12' ;;
 		debug\ channel_hotplug) arguments='--times 5' ;;
