@@ -50,7 +50,7 @@ test-um: setup
 
 ## test-vm: the module on the release kernel in QEMU
 test-vm: setup
-	@scripts/test.sh release
+	@scripts/test.sh vm
 
 ## test-debug: the module on the kernel that checks itself
 test-debug: setup

@@ -203,7 +203,7 @@ fn same_cursor(_: &mut Context) -> Verdict {
 fn full(_: &mut Context) -> Verdict {
     let cpus = libweir::cpu::possible()?.len();
     // Twice as many as fit into half of the pool.
-    let many = Threads::start(128 * cpus)?;
+    let many = Threads::start(64 * cpus)?;
     let options = ChannelOptions {
         pages: 4 * cpus as u32,
         max_latency: Duration::from_secs(3600),
