@@ -32,7 +32,7 @@ pub(crate) struct Conversion {
 
 impl Clock {
     /// Reads it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn now(self) -> u64 {
         match self {
             // SAFETY: May be called in any context.
@@ -45,6 +45,18 @@ impl Clock {
             Self::Perf => unsafe { bindings::weir_helper_local_clock() },
             Self::Tsc => tsc(),
         }
+    }
+
+    /// Whether reading it takes no call, but [`read_inline`](Self::read_inline) does it.
+    #[inline(always)]
+    pub(crate) fn is_inline(self) -> bool {
+        self == Self::Tsc
+    }
+
+    /// Reads the clock that [is inline](Self::is_inline).
+    #[inline(always)]
+    pub(crate) fn read_inline() -> u64 {
+        tsc()
     }
 
     /// Whether this machine has it.

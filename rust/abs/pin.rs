@@ -2,40 +2,135 @@
 
 //! Staying on one CPU.
 
-use super::bindings;
 use core::marker::PhantomData;
 use kernel::types::NotThreadSafe;
 use weir_core::Pinned;
 
-/// Preemption is off as long as this lives. Any context may take it, NMI too.
+/// Preemption is off as long as this lives. Any context may turn it off, NMI too.
 ///
 /// # Invariants
 ///
-/// The code that holds it runs on CPU `cpu` with preemption off.
+/// It was turned off in this very context, for this value.
+pub(crate) struct PreemptGuard(NotThreadSafe);
+
+impl Drop for PreemptGuard {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants preemption was turned off, in this very context, since the
+        // value cannot go to another.
+        unsafe { count::enable() };
+    }
+}
+
+/// Preemption is off as long as this lives, so that the CPU is known.
+///
+/// # Invariants
+///
+/// The code that holds it runs on CPU `cpu`.
 pub(crate) struct PinnedCpu {
     cpu: usize,
-    _not_send: NotThreadSafe,
+    guard: PreemptGuard,
 }
 
 impl PinnedCpu {
-    /// Stays on this CPU from now on.
-    #[inline]
+    /// Stays on this CPU from now on. Any context.
+    #[inline(always)]
     pub(crate) fn new() -> Self {
-        // SAFETY: May be called in any context; `drop` undoes it.
-        let cpu = unsafe { bindings::weir_helper_pin_cpu() };
+        let cpu = count::disable();
         // INVARIANT: Preemption was just turned off, and this is the CPU.
         Self {
-            cpu: cpu as usize,
-            _not_send: PhantomData,
+            cpu,
+            guard: PreemptGuard(NotThreadSafe::default()),
+        }
+    }
+
+    /// Only what keeps it here.
+    #[inline(always)]
+    pub(crate) fn into_guard(self) -> PreemptGuard {
+        self.guard
+    }
+}
+
+/// As the kernel's inline functions do it, where that takes an instruction each: they are a third of what
+/// a record costs if they are called.
+#[cfg(all(CONFIG_X86_64, CONFIG_SMP, CONFIG_PREEMPT_COUNT, not(CONFIG_UML)))]
+mod count {
+    use super::super::bindings;
+    use core::arch::asm;
+
+    /// `preempt_disable_notrace()`, and the number of the CPU.
+    #[inline(always)]
+    pub(super) fn disable() -> usize {
+        let cpu: usize;
+        // SAFETY: Both are variables of each CPU, which `gs` points to. One instruction is atomic against
+        // interrupts of this CPU; the task may go to another one only before the first of them, or, as
+        // preemption is off, after `enable()`. What follows is not moved before, as it is no `nomem`.
+        unsafe {
+            match bindings::WEIR_PREEMPT_COUNT_SIZE {
+                8 => asm!("inc qword ptr gs:[rip + {}]", sym bindings::__preempt_count,
+                    options(nostack)),
+                _ => asm!("inc dword ptr gs:[rip + {}]", sym bindings::__preempt_count,
+                    options(nostack)),
+            }
+            asm!("mov {:e}, dword ptr gs:[rip + {}]", out(reg) cpu, sym bindings::cpu_number,
+                options(nostack, preserves_flags, readonly));
+        }
+        cpu
+    }
+
+    /// `preempt_enable_notrace()`.
+    ///
+    /// # Safety
+    ///
+    /// Follows a [`disable`] of this context.
+    #[inline(always)]
+    pub(super) unsafe fn enable() {
+        let zero: u8;
+        // SAFETY: As in `disable`.
+        unsafe {
+            match bindings::WEIR_PREEMPT_COUNT_SIZE {
+                8 => asm!("dec qword ptr gs:[rip + {}]", "setz {}", sym bindings::__preempt_count,
+                    out(reg_byte) zero, options(nostack)),
+                _ => asm!("dec dword ptr gs:[rip + {}]", "setz {}", sym bindings::__preempt_count,
+                    out(reg_byte) zero, options(nostack)),
+            }
+        }
+        if zero != 0 {
+            reschedule();
+        }
+    }
+
+    /// It can be preempted, and somebody wants it to be.
+    #[cold]
+    #[inline(never)]
+    fn reschedule() {
+        // SAFETY: Any context. The count is as before, but the kernel's own code sees it become zero.
+        unsafe {
+            bindings::weir_helper_pin_cpu();
+            bindings::weir_helper_unpin_cpu();
         }
     }
 }
 
-impl Drop for PinnedCpu {
+#[cfg(not(all(CONFIG_X86_64, CONFIG_SMP, CONFIG_PREEMPT_COUNT, not(CONFIG_UML))))]
+mod count {
+    use super::super::bindings;
+
+    /// `preempt_disable_notrace()`, and the number of the CPU.
     #[inline]
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants preemption was turned off, in this very context, since the
-        // value cannot go to another.
+    pub(super) fn disable() -> usize {
+        // SAFETY: May be called in any context.
+        unsafe { bindings::weir_helper_pin_cpu() as usize }
+    }
+
+    /// `preempt_enable_notrace()`.
+    ///
+    /// # Safety
+    ///
+    /// Follows a [`disable`] of this context.
+    #[inline]
+    pub(super) unsafe fn enable() {
+        // SAFETY: By the safety requirements.
         unsafe { bindings::weir_helper_unpin_cpu() };
     }
 }

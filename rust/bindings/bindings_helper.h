@@ -12,3 +12,8 @@
 #include <uapi/linux/weir.h>
 
 #include "../helpers/helpers.h"
+
+#if defined(CONFIG_X86_64) && !defined(CONFIG_UML)
+/* An int before 7.3. */
+enum { WEIR_PREEMPT_COUNT_SIZE = sizeof(__preempt_count) };
+#endif

@@ -69,6 +69,12 @@ impl KernelBackend {
         &self.positions
     }
 
+    /// Whether [`Clock::read_inline`] is the clock of the channel.
+    #[inline(always)]
+    pub(super) fn has_inline_clock(&self) -> bool {
+        self.clock.is_inline()
+    }
+
     pub(super) fn queue(&self) -> &WaitQueue {
         &self.queue
     }

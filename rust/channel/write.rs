@@ -21,10 +21,14 @@ use weir_core::{
         RECORD_EVENT,
         RECORD_RAW, //
     },
+    Backend,
     Cause,
     Class,
+    Pending,
     Pinned,
     Reservation,
+    HEADER_SIZE,
+    LEN_MAX,
     RECORD_ALIGN, //
 };
 use zerocopy::IntoBytes;
@@ -100,51 +104,86 @@ impl Channel {
 }
 
 /// A record that is filled in place.
-pub(crate) struct Event<'a>(Reservation<'a, KernelBackend>);
+pub(crate) type Event<'a> = Pending<'a, KernelBackend>;
 
-impl Event<'_> {
-    /// Ends it as written.
-    #[inline(always)]
-    pub(crate) fn commit(self) {
-        self.0.commit();
-    }
-}
+/// Behind the head of a [`RECORD_EVENT`], more bytes than this fit no page.
+const EVENT_LEN_MAX: usize = LEN_MAX - HEADER_SIZE - size_of::<EventHead>();
 
 impl Channel {
+    /// Whether [`Clock::read_inline`] is the clock of the channel.
+    #[inline(always)]
+    pub(crate) fn has_inline_clock(&self) -> bool {
+        self.engine.backend().has_inline_clock()
+    }
+
+    /// The clock of the channel.
+    #[inline(always)]
+    pub(crate) fn read_clock(&self) -> u64 {
+        self.engine.backend().clock()
+    }
+
     /// Reserves room for a [`RECORD_EVENT`] with `len` bytes behind its head, rounded up, and returns where
     /// they are. Any context.
     ///
     /// # Errors
     ///
     /// The cause for which it is lost.
-    #[inline(always)]
     pub(crate) fn reserve_event<'a>(
         &'a self,
         pin: &'a PinnedCpu,
         len: usize,
     ) -> Result<(Event<'a>, NonNull<u8>), Cause> {
-        let size = size_of::<EventHead>().saturating_add(len);
-        let room = self.reserve(pin, size, Class::Live)?;
-        let size = size.next_multiple_of(RECORD_ALIGN);
-        if len % RECORD_ALIGN != 0 {
-            // What the caller does not write is not what stood there before.
-            room.write(size.wrapping_sub(RECORD_ALIGN), &[0; RECORD_ALIGN]);
-        }
-        let head = EventHead {
-            header: RecordHeader {
-                type_: RECORD_EVENT,
-                misc: pin.cpu() as u16,
-                // It fits a page, or there would be no room.
-                size: size as u16,
-            },
-            time: room.time(),
-        };
-        room.write(0, head.as_bytes());
-        let address = room
-            .address(size_of::<EventHead>())
-            .ok_or(Cause::TooLarge)?;
-        Ok((Event(room), address))
+        // One that is too large is counted as that.
+        let size = event_size(len.min(LEN_MAX));
+        let room = self.engine.reserve_slowly(pin, size, Class::Live)?;
+        begin_event(pin, room, size).ok_or(Cause::TooLarge)
     }
+
+    /// As [`reserve_event`](Self::reserve_event), as long as there is an open page with room in it, and so
+    /// on: see [`weir_core::Channel::try_reserve`]. If not, nothing was done.
+    #[inline(always)]
+    pub(crate) fn try_reserve_event<'a>(
+        &'a self,
+        pin: &'a PinnedCpu,
+        len: usize,
+        clock: impl FnOnce() -> u64,
+    ) -> Option<(Event<'a>, NonNull<u8>)> {
+        if len > EVENT_LEN_MAX {
+            return None;
+        }
+        let size = event_size(len);
+        let room = self.engine.try_reserve(pin, size, clock)?;
+        begin_event(pin, room, size)
+    }
+}
+
+/// Bytes of a [`RECORD_EVENT`].
+#[inline(always)]
+fn event_size(len: usize) -> usize {
+    len.wrapping_add(size_of::<EventHead>() + RECORD_ALIGN - 1) & !(RECORD_ALIGN - 1)
+}
+
+/// Writes the head of an event of `size` bytes, and returns where the rest goes.
+#[inline(always)]
+fn begin_event<'a>(
+    pin: &PinnedCpu,
+    room: Reservation<'a, KernelBackend>,
+    size: usize,
+) -> Option<(Event<'a>, NonNull<u8>)> {
+    let address = room.address(size_of::<EventHead>())?;
+    // What the caller does not write is not what stood there before.
+    room.write(size.wrapping_sub(RECORD_ALIGN), &[0; RECORD_ALIGN]);
+    let head = EventHead {
+        header: RecordHeader {
+            type_: RECORD_EVENT,
+            misc: pin.cpu() as u16,
+            // It fits a page.
+            size: size as u16,
+        },
+        time: room.time(),
+    };
+    room.write(0, head.as_bytes());
+    Some((room.into_pending(), address))
 }
 
 /// The error number that stands for a cause.

@@ -5,6 +5,10 @@
 use crate::{
     cpu_state::CpuState,
     lost::LostReport,
+    open_word::{
+        OpenWord,
+        NO_PAGE, //
+    },
     owner::{
         ByAll,
         SharedState, //
@@ -118,6 +122,10 @@ pub struct Channel<B: Backend> {
     backend: B,
     model: Model,
     pub(crate) pages: Pages<B::Word>,
+    /// The page at a position is the owner's first one and what the mask leaves of the position; in a pool
+    /// all begin at the first page.
+    pub(crate) share: u32,
+    pub(crate) index_mask: u32,
     /// Whether pages may ever be overwritten: the reader then takes nothing for its own before it has
     /// copied it.
     pub(crate) may_overwrite: bool,
@@ -142,10 +150,16 @@ impl<B: Backend> Channel<B> {
             Some(share) => Pages::Ring(share as u32),
             None => Pages::Pool(Pool::new(pages, cpus, reserve_size)),
         };
+        let (share, index_mask) = match &pages {
+            Pages::Ring(share) => (*share, share.wrapping_sub(1)),
+            Pages::Pool(_) => (0, NO_PAGE),
+        };
         Self {
             backend,
             model,
             pages,
+            share,
+            index_mask,
             may_overwrite: mode == Mode::Overwrite,
             overwrite: B::Word::new(u64::from(mode == Mode::Overwrite)),
             shared: SharedState::new(),
@@ -173,6 +187,12 @@ impl<B: Backend> Channel<B> {
 
     pub(crate) fn cpu(&self, cpu: usize) -> Option<&CpuState<B::Word>> {
         self.backend.cpus().get(cpu)
+    }
+
+    /// Offset up to which the page of `open`, which is open, is reserved.
+    #[inline(always)]
+    pub(crate) fn offset(&self, open: OpenWord) -> usize {
+        open.offset(self.backend.memory().page_size())
     }
 
     /// The page of all CPUs, as `cpu` sees it.

@@ -32,29 +32,29 @@ use zerocopy::IntoBytes;
 impl<B: Backend> Channel<B> {
     // --- The page of one CPU ---
 
-    /// Ends a write. The outermost one makes everything up to here visible.
+    /// Ends the write that made the open word `end`, in the common case: it was the outermost one, and
+    /// nothing was reserved since. [`false`] if it is not so, and it has not ended.
     #[inline(always)]
+    pub(crate) fn leave_open(&self, cpu: &CpuState<B::Word>, end: OpenWord) -> bool {
+        if cpu.open.load() != end.0 {
+            return false;
+        }
+        // This write has found nothing but the open page, so no other one waits.
+        let left = Self::leave_at(cpu, end);
+        if !left {
+            cpu.depth.store(1);
+        }
+        left
+    }
+
+    /// Ends a write. The outermost one makes everything up to here visible.
     pub(crate) fn leave(&self, cpu: &CpuState<B::Word>) {
         let depth = cpu.depth.load();
         if depth > 1 {
             cpu.depth.store(depth.wrapping_sub(1));
             return;
         }
-        // Nearly always there is one page, and it is open.
-        let first = cpu.chain.load();
-        let open = OpenWord(cpu.open.load());
-        if !Self::is_only_page(first, open) {
-            self.publish_and_leave(cpu);
-        } else if !Self::leave_at(cpu, open) {
-            cpu.depth.store(1);
-            self.publish_and_leave(cpu);
-        }
-    }
-
-    /// Whether there is nothing to publish: the first page of the chain is the open one.
-    #[inline(always)]
-    fn is_only_page(first: u64, open: OpenWord) -> bool {
-        open.is_open() && open.position() == first
+        self.enter_and_publish(cpu);
     }
 
     /// Makes everything up to `open` visible. [`false`] if an interrupt has written more since: it came
@@ -62,20 +62,32 @@ impl<B: Backend> Channel<B> {
     #[inline(always)]
     fn leave_at(cpu: &CpuState<B::Word>, open: OpenWord) -> bool {
         cpu.committed.store_release(open.0);
-        cpu.depth.store(0);
+        cpu.depth.store_release(0);
         cpu.open.load() == open.0
     }
 
+    /// Makes everything visible, as the outermost writer.
+    ///
+    /// What an interrupt left at the wrong moment, after `open` was looked at and before the depth was zero,
+    /// is left here: the next writer of this CPU, which may come right then, sees that `open` is not
+    /// `committed`, and comes here too.
     #[cold]
     #[inline(never)]
-    fn publish_and_leave(&self, cpu: &CpuState<B::Word>) {
+    fn enter_and_publish(&self, cpu: &CpuState<B::Word>) {
         loop {
+            cpu.depth.store(1);
             let open = self.publish_closed(cpu);
+            // After `open` was loaded: whoever reserves from now on changes it.
+            cpu.fold_stamps();
             if Self::leave_at(cpu, open) {
                 return;
             }
-            cpu.depth.store(1);
         }
+    }
+
+    /// Whether there is nothing to publish: the first page of the chain is the open one.
+    fn is_only_page(first: u64, open: OpenWord) -> bool {
+        open.is_open() && open.position() == first
     }
 
     /// Publishes every page of this CPU that is closed, in the order in which they were opened, and
@@ -84,7 +96,6 @@ impl<B: Backend> Channel<B> {
     /// Every reservation made before is committed: writes inside this one have ended. An interrupt at
     /// any point may reserve and close more, but publishes nothing, and of `chain` touches nothing
     /// unless it finds `open` empty.
-    #[inline]
     fn publish_closed(&self, cpu: &CpuState<B::Word>) -> OpenWord {
         loop {
             // In this order: while there is a chain, `open` is not empty, so no interrupt changes it.

@@ -20,14 +20,20 @@ pub struct CpuState<W> {
     pub(crate) open: W,
     /// How far the reader may look: a copy of `open` of a moment when every reservation up to it was
     /// committed. Only the outermost writer stores it.
+    ///
+    /// While it equals `open`, no page but the open one waits to be published, and `stamp` is not before
+    /// `nested_stamp`.
     pub(crate) committed: W,
     /// How many writes are going on here. An interrupt leaves it as it found it.
     pub(crate) depth: W,
     /// Position of the first page opened here that is not published, or [`NO_CHAIN`]; the others follow
     /// by the links of the pages. Stored by the outermost writer, and by whoever opens a page when `open` is empty.
     pub(crate) chain: W,
-    /// Time of the last reservation, or attempt at one, at each depth. See [`CpuState::last_time`].
-    pub(crate) stamps: [W; MAX_DEPTH],
+    /// Time of the last reservation, or attempt at one, of an outermost writer, and the latest such time of
+    /// writers nested in others. See [`CpuState::last_time`].
+    pub(crate) stamp: W,
+    pub(crate) nested_stamp: W,
+    number: u32,
     cold: Cold<W>,
     reader: ReaderSide<W>,
     queue: Queue<W>,
@@ -36,7 +42,6 @@ pub struct CpuState<W> {
 /// What is touched once a page or less.
 #[repr(C, align(64))]
 struct Cold<W> {
-    number: u32,
     pages: W,
     nested: W,
     lost: LostCounts<W>,
@@ -57,9 +62,10 @@ impl<W: Word> CpuState<W> {
             committed: W::new(OpenWord::EMPTY.0),
             depth: W::new(0),
             chain: W::new(NO_CHAIN),
-            stamps: core::array::from_fn(|_| W::new(0)),
+            stamp: W::new(0),
+            nested_stamp: W::new(0),
+            number,
             cold: Cold {
-                number,
                 pages: W::new(0),
                 nested: W::new(0),
                 lost: LostCounts::new(),
@@ -74,7 +80,7 @@ impl<W: Word> CpuState<W> {
 
     /// Number of the CPU.
     pub(crate) fn number(&self) -> u32 {
-        self.cold.number
+        self.number
     }
 
     /// Number of pages published.
@@ -108,16 +114,18 @@ impl<W: Word> CpuState<W> {
 
     /// A time not before any reservation of this CPU so far, and not after any that is still to come.
     ///
-    /// A writer stores its time in the slot of its depth before it tries to reserve with it, and takes
-    /// as time the later of the clock and this. An interrupt in between stores a time not before
-    /// that, in another slot, and makes the attempt fail. So times never run backwards on a CPU even
-    /// where its clock does so by a little, as the fast monotonic clock may in an NMI.
+    /// A writer says its time in `stamp`, or in `nested_stamp` if it is nested in another, before it tries to
+    /// reserve with it, and takes as time the later of the clock and this. An interrupt in between says a
+    /// time not before that, in `nested_stamp`, which only grows, and makes the attempt fail. So times never
+    /// run backwards on a CPU even where its clock does so by a little, as the fast monotonic clock may in
+    /// an NMI.
     #[inline]
     pub(crate) fn last_time(&self) -> u64 {
-        let mut last = 0;
-        for stamp in &self.stamps {
-            last = last.max(stamp.load());
-        }
-        last
+        self.stamp.load().max(self.nested_stamp.load())
+    }
+
+    /// Takes the times of nested writers over into `stamp`. Only for the outermost writer.
+    pub(crate) fn fold_stamps(&self) {
+        self.stamp.store(self.last_time());
     }
 }

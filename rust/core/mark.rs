@@ -19,10 +19,14 @@ use crate::{
 
 impl<B: Backend> Channel<B> {
     /// Whether no write is under way on CPU `cpu`. If that is seen once, every write that had begun there
-    /// before has ended.
+    /// before has ended, and what it wrote is in a finished page or committed in an open one.
+    ///
+    /// A writer that ends sets the depth to zero, and only then looks whether an interrupt has left
+    /// records to it. If one has, `open` is not `committed`.
     pub fn is_quiet(&self, cpu: usize) -> bool {
-        self.cpu(cpu)
-            .is_none_or(|cpu| cpu.depth.load_acquire() == 0)
+        self.cpu(cpu).is_none_or(|cpu| {
+            cpu.depth.load_acquire() == 0 && cpu.open.load_acquire() == cpu.committed.load_acquire()
+        })
     }
 
     /// When the oldest page of all CPUs that is not finished began, if there is one.
@@ -66,9 +70,9 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
                 continue;
             }
             let begin = match progress.had_of(committed.position()) {
-                Some((offset, _)) if committed.offset() <= offset => continue,
+                Some((offset, _)) if channel.offset(committed) <= offset => continue,
                 Some((_, end)) => end,
-                None if committed.offset() <= HEADER_SIZE => continue,
+                None if channel.offset(committed) <= HEADER_SIZE => continue,
                 None => {
                     let page = channel.page_at(state.number(), committed.position());
                     channel

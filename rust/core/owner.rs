@@ -8,7 +8,6 @@
 
 use crate::{
     cpu_state::CpuState,
-    lost::Cause,
     open_word::OpenWord,
     queue::Queue,
     word::Word, //
@@ -61,19 +60,24 @@ pub(crate) trait Owner<W: Word>: Copy {
     /// Replaces the open word, unless it has changed.
     fn replace(&self, old: OpenWord, new: OpenWord) -> bool;
 
-    /// The word in which a writer at `depth` says at which time it tries to reserve.
-    ///
-    /// # Errors
-    ///
-    /// [`Cause::Nested`] if there is none.
-    fn stamp(&self, depth: u64) -> Result<&W, Cause>;
-
     /// A time not before that of any record that was reserved up to the open word that was loaded
     /// before.
     fn last_time(&self) -> u64;
 
-    /// Says in `stamp` that a reservation is tried at `time`, or later: returns when.
-    fn announce(&self, stamp: &W, time: u64) -> u64;
+    /// Says that a writer at `depth` tries to reserve at `time`, or later: returns when.
+    fn announce(&self, depth: u64, time: u64) -> u64;
+}
+
+/// Lets `word` grow to `time`, by `exchange`, and returns what it then is at least.
+fn raise<W: Word>(word: &W, time: u64, exchange: impl Fn(&W, u64, u64) -> Result<(), u64>) -> u64 {
+    let mut latest = word.load();
+    while latest < time {
+        match exchange(word, latest, time) {
+            Ok(()) => return time,
+            Err(found) => latest = found,
+        }
+    }
+    latest
 }
 
 /// The page of one CPU.
@@ -120,21 +124,15 @@ impl<W: Word> Owner<W> for ByCpu<'_, W> {
     }
 
     #[inline]
-    fn stamp(&self, depth: u64) -> Result<&W, Cause> {
-        self.0
-            .stamps
-            .get((depth as usize).wrapping_sub(1))
-            .ok_or(Cause::Nested)
-    }
-
-    #[inline]
     fn last_time(&self) -> u64 {
         self.0.last_time()
     }
 
-    #[inline]
-    fn announce(&self, stamp: &W, time: u64) -> u64 {
-        stamp.store(time);
+    fn announce(&self, depth: u64, time: u64) -> u64 {
+        if depth > 1 {
+            return raise(&self.0.nested_stamp, time, W::local_compare_exchange);
+        }
+        self.0.stamp.store(time);
         time
     }
 }
@@ -178,24 +176,13 @@ impl<W: Word> Owner<W> for ByAll<'_, W> {
         self.shared.line.open.compare_exchange(old.0, new.0).is_ok()
     }
 
-    fn stamp(&self, _: u64) -> Result<&W, Cause> {
-        Ok(&self.shared.line.latest)
-    }
-
     fn last_time(&self) -> u64 {
         self.shared.line.latest.load()
     }
 
     /// The word only grows. Whoever has replaced the open word has announced its time before, so whoever
     /// loads the open word later finds a time that is not earlier.
-    fn announce(&self, stamp: &W, time: u64) -> u64 {
-        let mut latest = stamp.load();
-        while latest < time {
-            match stamp.compare_exchange(latest, time) {
-                Ok(()) => return time,
-                Err(found) => latest = found,
-            }
-        }
-        latest
+    fn announce(&self, _: u64, time: u64) -> u64 {
+        raise(&self.shared.line.latest, time, W::compare_exchange)
     }
 }

@@ -293,15 +293,16 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
             false => progress.position == committed.position(),
         };
         let start = if again { progress.offset } else { HEADER_SIZE };
-        if committed.offset() <= start || state.open.load_acquire() != committed.0 {
+        let stop = channel.offset(committed);
+        if stop <= start || state.open.load_acquire() != committed.0 {
             return None;
         }
         // No reservation is open. What is reserved from now on is not before any time stored so far,
         // and what was reserved is not after: so this is the end, unless `open` moves meanwhile.
-        let mut end = 0;
-        for stamp in &state.stamps {
-            end = stamp.load_acquire().max(end);
-        }
+        let end = state
+            .stamp
+            .load_acquire()
+            .max(state.nested_stamp.load_acquire());
         if state.open.load() != committed.0 {
             return None;
         }
@@ -330,7 +331,7 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
             stream_id: 0,
             timestamp_begin: begin,
             timestamp_end: end,
-            content_size: (HEADER_SIZE + (committed.offset() - start)) as u64 * 8,
+            content_size: (HEADER_SIZE + (stop - start)) as u64 * 8,
             packet_size: channel.backend().memory().page_size() as u64 * 8,
             packet_seq_num: progress.sequence,
             events_discarded: progress.discarded,
@@ -344,7 +345,7 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
             queue,
             head,
             page,
-            range: start..committed.offset(),
+            range: start..stop,
             header,
             open: committed,
         })

@@ -21,6 +21,7 @@ use crate::{
     },
     open_word::{
         OpenWord,
+        LEN_MAX,
         RECORD_ALIGN, //
     },
     owner::{
@@ -50,30 +51,59 @@ use core::{
 };
 use zerocopy::IntoBytes;
 
-/// Room for one record, in nobody else's hands until it is dropped.
+/// A record that is reserved, and must end.
 ///
-/// Dropping it without [`commit`](Self::commit) turns the room into a NOP. Several on one CPU may be
-/// dropped in any order; the reader sees none of them before all are.
-pub struct Reservation<'a, B: Backend> {
+/// Dropping it without [`commit`](Self::commit) turns its room into a NOP. Several on one CPU may end in any
+/// order; the reader sees none of them before all have.
+pub struct Pending<'a, B: Backend> {
     channel: &'a Channel<B>,
     cpu: &'a CpuState<B::Word>,
-    place: <B::Memory as PageMemory>::Place,
-    position: u64,
-    offset: u32,
+    /// The open word behind it; [marked](OpenWord::marked) where more is to be done in the end than usual.
+    end: OpenWord,
     len: u32,
+}
+
+/// Room for one record, in nobody else's hands until it is dropped or committed.
+pub struct Reservation<'a, B: Backend> {
+    pending: Pending<'a, B>,
+    place: <B::Memory as PageMemory>::Place,
     time: u64,
 }
 
-/// Where a record is to stand.
-#[derive(Clone, Copy)]
-struct Room {
-    position: u64,
-    page: u32,
-    offset: usize,
-    time: u64,
+impl<'a, B: Backend> Pending<'a, B> {
+    /// Ends the record as written.
+    #[inline(always)]
+    pub fn commit(self) {
+        let this = ManuallyDrop::new(self);
+        if !Self::try_commit(&this) {
+            this.leave();
+        }
+    }
+
+    /// Ends the record as written, if nothing is to be done for that but to say so; returns whether that was
+    /// so. If it was, `this` has ended, and nothing is done with it any more.
+    #[inline(always)]
+    pub fn try_commit(this: &ManuallyDrop<Self>) -> bool {
+        this.channel.leave_open(this.cpu, this.end)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave(&self) {
+        self.channel
+            .leave_any(self.cpu, self.end.position(), self.len as usize);
+    }
 }
 
-impl<B: Backend> Reservation<'_, B> {
+impl<B: Backend> Drop for Pending<'_, B> {
+    // What it calls takes no address of it, so that it can stay in registers where it is committed.
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.channel.discard(self.cpu, self.end, self.len as usize);
+    }
+}
+
+impl<'a, B: Backend> Reservation<'a, B> {
     /// The time of the record: no record of this CPU before it has a later one.
     #[inline(always)]
     pub fn time(&self) -> u64 {
@@ -83,10 +113,7 @@ impl<B: Backend> Reservation<'_, B> {
     /// Writes `bytes` at `offset` of the record, if all of them fit.
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) {
-        self.channel
-            .backend()
-            .memory()
-            .write_at(self.place, offset, bytes);
+        self.memory().write_at(self.place, offset, bytes);
     }
 
     /// Where the record is from `offset` on, to its end: for whoever fills it in place.
@@ -95,33 +122,24 @@ impl<B: Backend> Reservation<'_, B> {
     where
         B::Memory: Addressed,
     {
-        self.channel.backend().memory().address(self.place, offset)
+        self.memory().address(self.place, offset)
     }
 
     /// Ends the record as written.
     #[inline(always)]
     pub fn commit(self) {
-        let this = ManuallyDrop::new(self);
-        this.leave();
+        self.pending.commit();
+    }
+
+    /// Only what is needed to end it.
+    #[inline(always)]
+    pub fn into_pending(self) -> Pending<'a, B> {
+        self.pending
     }
 
     #[inline(always)]
-    fn leave(&self) {
-        if self.channel.is_shared() {
-            self.channel
-                .leave_shared(self.cpu, self.position, self.len as usize);
-        } else {
-            self.channel.leave(self.cpu);
-        }
-    }
-}
-
-impl<B: Backend> Drop for Reservation<'_, B> {
-    // What it calls takes no address of it, so that it can stay in registers where it is committed.
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.channel
-            .discard(self.cpu, self.position, self.offset, self.len);
+    fn memory(&self) -> &'a B::Memory {
+        self.pending.channel.backend().memory()
     }
 }
 
@@ -161,7 +179,7 @@ impl<B: Backend> Turn<B> for ByAll<'_, B::Word> {
             .backend()
             .memory()
             .page_size()
-            .wrapping_sub(old.offset());
+            .wrapping_sub(channel.offset(old));
         channel.commit_shared(self, old.position(), HALF_HEADER.wrapping_add(rest));
     }
 }
@@ -182,93 +200,149 @@ impl<B: Backend> Channel<B> {
         len: usize,
         class: Class,
     ) -> Result<Reservation<'a, B>, Cause> {
-        let cpu = self.cpu(pin.cpu()).ok_or(Cause::Full)?;
-        let len = len.wrapping_add(RECORD_ALIGN - 1) & !(RECORD_ALIGN - 1);
-        let depth = self.enter(cpu);
-        // Nearly always there is an open page of this CPU with room in it.
-        let room = match self.reserve_open(cpu, depth, len) {
-            Some(room) => room,
-            None => self.reserve_anywhere(cpu, depth, len, class)?,
-        };
-        if depth != 1 {
-            cpu.nested().local_add(1);
+        match self.try_reserve(pin, len, || self.backend().clock()) {
+            Some(room) => Ok(room),
+            None => self.reserve_slowly(pin, len, class),
         }
-        let memory = self.backend().memory();
-        // It is inside of its page: what was reserved is.
-        let place = memory
-            .place(room.page, room.offset, len)
-            .ok_or(Cause::TooLarge)?;
-        Ok(Reservation {
+    }
+
+    /// As [`reserve`](Self::reserve), but only if there is an open page of this CPU with room in it, and no
+    /// other write is going on here, as is nearly always so. If not, nothing was done.
+    ///
+    /// `clock` is [`Backend::clock`], for callers who know which one that is.
+    #[inline(always)]
+    pub fn try_reserve<'a, P: Pinned>(
+        &'a self,
+        pin: &'a P,
+        len: usize,
+        clock: impl FnOnce() -> u64,
+    ) -> Option<Reservation<'a, B>> {
+        if len == 0 || len > LEN_MAX {
+            return None;
+        }
+        let len = len.wrapping_add(RECORD_ALIGN - 1) & !(RECORD_ALIGN - 1);
+        let cpu = self.cpu(pin.cpu())?;
+        if cpu.depth.load() != 0 {
+            return None;
+        }
+        let old = OpenWord(cpu.open.load());
+        // Unless an interrupt has left something to the write that it came into, and that is just ending.
+        if cpu.committed.load() != old.0 {
+            return None;
+        }
+        let new = old.advanced(len)?;
+        // The write has begun, for whoever asks, before the clock is read.
+        cpu.depth.store(1);
+        let time = clock().max(cpu.stamp.load());
+        cpu.stamp.store(time);
+        if cpu.open.local_compare_exchange(old.0, new.0).is_err() {
+            cpu.depth.store(0);
+            return None;
+        }
+        let pending = Pending {
             channel: self,
             cpu,
-            place,
-            position: room.position,
-            offset: room.offset as u32,
+            end: new,
             len: len as u32,
-            time: room.time,
+        };
+        let page = self.page_at(cpu.number(), old.position());
+        // It is inside of its page: what was reserved is.
+        let memory = self.backend().memory();
+        let place = memory.place(page, self.offset(old), len)?;
+        Some(Reservation {
+            pending,
+            place,
+            time,
         })
+    }
+
+    /// As [`reserve`](Self::reserve), where [`try_reserve`](Self::try_reserve) did nothing.
+    ///
+    /// # Errors
+    ///
+    /// As of [`reserve`](Self::reserve).
+    #[cold]
+    #[inline(never)]
+    pub fn reserve_slowly<'a, P: Pinned>(
+        &'a self,
+        pin: &'a P,
+        len: usize,
+        class: Class,
+    ) -> Result<Reservation<'a, B>, Cause> {
+        let cpu = self.cpu(pin.cpu()).ok_or(Cause::Full)?;
+        let depth = self.enter(cpu);
+        let len = len.checked_next_multiple_of(RECORD_ALIGN).unwrap_or(0);
+        let room = if self.is_shared() {
+            self.reserve_at(cpu, self.by_all(cpu), depth, len, class)
+        } else {
+            self.reserve_at(cpu, ByCpu(cpu), depth, len, class)
+        };
+        match room {
+            Ok(room) => {
+                if depth != 1 {
+                    cpu.nested().local_add(1);
+                }
+                Ok(room)
+            }
+            Err(cause) => {
+                if class == Class::Live {
+                    cpu.lost().count(cause, Loss::one(self.backend().clock()));
+                }
+                self.end(cpu);
+                Err(cause)
+            }
+        }
+    }
+
+    /// The record of `len` bytes at `offset` of the page at `position`, by which the open word became
+    /// `end`.
+    fn reservation<'a>(
+        &'a self,
+        cpu: &'a CpuState<B::Word>,
+        end: OpenWord,
+        len: usize,
+        time: u64,
+    ) -> Result<Reservation<'a, B>, Cause> {
+        let pending = Pending {
+            channel: self,
+            cpu,
+            end: end.marked(),
+            len: len as u32,
+        };
+        let (page, offset) = self.place_of(cpu, end, len);
+        // It is inside of its page: what was reserved is.
+        let memory = self.backend().memory();
+        let place = memory.place(page, offset, len).ok_or(Cause::TooLarge)?;
+        Ok(Reservation {
+            pending,
+            place,
+            time,
+        })
+    }
+
+    /// Page and offset of the record of `len` bytes behind which the open word was `end`.
+    fn place_of(&self, cpu: &CpuState<B::Word>, end: OpenWord, len: usize) -> (u32, usize) {
+        let owner = if self.is_shared() { 0 } else { cpu.number() };
+        let page = self.page_at(owner, end.position());
+        (page, self.offset(end).wrapping_sub(len))
     }
 
     /// Makes a NOP of a record, and ends the write.
     #[cold]
     #[inline(never)]
-    fn discard(&self, cpu: &CpuState<B::Word>, position: u64, offset: u32, len: u32) {
-        let owner = if self.is_shared() { 0 } else { cpu.number() };
-        let page = self.page_at(owner, position);
-        self.write_nop(page, offset as usize, len as usize);
+    fn discard(&self, cpu: &CpuState<B::Word>, end: OpenWord, len: usize) {
+        let (page, offset) = self.place_of(cpu, end, len);
+        self.write_nop(page, offset, len);
+        self.leave_any(cpu, end.position(), len);
+    }
+
+    /// Ends a write of `len` bytes to the page at `position`.
+    fn leave_any(&self, cpu: &CpuState<B::Word>, position: u64, len: usize) {
         if self.is_shared() {
-            self.leave_shared(cpu, position, len as usize);
+            self.leave_shared(cpu, position, len);
         } else {
             self.leave(cpu);
         }
-    }
-
-    /// Tries once to reserve in the open page of a CPU.
-    #[inline(always)]
-    fn reserve_open(&self, cpu: &CpuState<B::Word>, depth: u64, len: usize) -> Option<Room> {
-        let owner = ByCpu(cpu);
-        let stamp = owner.stamp(depth).ok()?;
-        let old = owner.load();
-        let end = old.offset().wrapping_add(len);
-        let page_size = self.backend().memory().page_size();
-        if self.is_shared() || !old.is_open() || len == 0 || len > page_size || end > page_size {
-            return None;
-        }
-        let last = owner.last_time();
-        let time = owner.announce(stamp, self.backend().clock().max(last));
-        if !owner.replace(old, old.advanced(len)) {
-            return None;
-        }
-        Some(Room {
-            position: old.position(),
-            page: self.page_at(owner.number(), old.position()),
-            offset: old.offset(),
-            time,
-        })
-    }
-
-    /// Reserves wherever there is room. If there is none, the write ends.
-    #[cold]
-    #[inline(never)]
-    fn reserve_anywhere(
-        &self,
-        cpu: &CpuState<B::Word>,
-        depth: u64,
-        len: usize,
-        class: Class,
-    ) -> Result<Room, Cause> {
-        let room = if self.is_shared() {
-            self.reserve_at(self.by_all(cpu), depth, len, class)
-        } else {
-            self.reserve_at(ByCpu(cpu), depth, len, class)
-        };
-        if let Err(cause) = room {
-            if class == Class::Live {
-                cpu.lost().count(cause, Loss::one(self.backend().clock()));
-            }
-            self.end(cpu);
-        }
-        room
     }
 
     /// Begins a write and returns at which depth, from one.
@@ -289,16 +363,18 @@ impl<B: Backend> Channel<B> {
         }
     }
 
-    #[inline]
-    fn reserve_at<O: Turn<B>>(
-        &self,
+    fn reserve_at<'a, O: Turn<B>>(
+        &'a self,
+        cpu: &'a CpuState<B::Word>,
         owner: O,
         depth: u64,
         len: usize,
         class: Class,
-    ) -> Result<Room, Cause> {
+    ) -> Result<Reservation<'a, B>, Cause> {
         let page_size = self.backend().memory().page_size();
-        let stamp = owner.stamp(depth)?;
+        if depth > MAX_DEPTH as u64 {
+            return Err(Cause::Nested);
+        }
         if len > page_size.wrapping_sub(HEADER_SIZE) || len == 0 {
             return Err(Cause::TooLarge);
         }
@@ -306,33 +382,24 @@ impl<B: Backend> Channel<B> {
         loop {
             let old = owner.load();
             let last = owner.last_time();
-            if old.is_open() && old.offset().wrapping_add(len) <= page_size {
-                let time = owner.announce(stamp, self.backend().clock().max(last));
-                if owner.replace(old, old.advanced(len)) {
+            if let Some(new) = old.advanced(len) {
+                let time = owner.announce(depth, self.backend().clock().max(last));
+                if owner.replace(old, new) {
                     if let Some(position) = spare {
                         self.put_back(owner, position);
                     }
-                    return Ok(Room {
-                        position: old.position(),
-                        page: self.page_at(owner.number(), old.position()),
-                        offset: old.offset(),
-                        time,
-                    });
+                    return self.reservation(cpu, new, len, time);
                 }
             } else if let Some(position) = self.next_page(owner, old, &mut spare, class) {
-                let time = owner.announce(stamp, self.backend().clock().max(last));
+                let time = owner.announce(depth, self.backend().clock().max(last));
                 let offset = HEADER_SIZE.wrapping_add(len);
-                if owner.replace(old, OpenWord::opened(position, offset, 1)) {
+                let new = OpenWord::opened(position, page_size, offset, 1);
+                if owner.replace(old, new) {
                     self.begin_page(owner, old, position, time);
                     if old.is_open() {
                         self.finish_page(owner, old, last);
                     }
-                    return Ok(Room {
-                        position,
-                        page: self.page_at(owner.number(), position),
-                        offset: HEADER_SIZE,
-                        time,
-                    });
+                    return self.reservation(cpu, new, len, time);
                 }
             } else if owner.load() == old {
                 // Live records give the reader what there is: it frees pages by reading.
@@ -385,7 +452,7 @@ impl<B: Backend> Channel<B> {
     fn finish_page<O: Turn<B>>(&self, owner: O, old: OpenWord, end: u64) {
         let memory = self.backend().memory();
         let page = self.page_at(owner.number(), old.position());
-        let offset = old.offset();
+        let offset = self.offset(old);
         self.write_nop(page, offset, memory.page_size().wrapping_sub(offset));
         let header = PageEnd {
             timestamp_end: end,
@@ -432,6 +499,7 @@ impl<B: Backend> Channel<B> {
     }
 
     fn close_at<O: Turn<B>>(&self, owner: O, depth: u64) {
+        let page_size = self.backend().memory().page_size();
         loop {
             let old = owner.load();
             let last = owner.last_time();
@@ -445,11 +513,9 @@ impl<B: Backend> Channel<B> {
                 let Some(position) = self.take_page(owner, old, Class::Live, false) else {
                     return;
                 };
-                let mut time = self.backend().clock().max(last);
-                if let Ok(stamp) = owner.stamp(depth) {
-                    time = owner.announce(stamp, time);
-                }
-                if owner.replace(old, OpenWord::opened(position, HEADER_SIZE, 0)) {
+                let time = owner.announce(depth, self.backend().clock().max(last));
+                let new = OpenWord::opened(position, page_size, HEADER_SIZE, 0);
+                if owner.replace(old, new) {
                     self.begin_page(owner, old, position, time);
                 } else {
                     self.put_back(owner, position);
@@ -473,5 +539,3 @@ impl<B: Backend> Channel<B> {
         })
     }
 }
-
-const _: () = assert!(MAX_DEPTH >= 4);

@@ -52,6 +52,7 @@ pub use lost::{
     LostReport, //
 };
 pub use open_word::{
+    LEN_MAX,
     PAGES_MAX,
     RECORD_ALIGN, //
 };
@@ -68,5 +69,8 @@ pub use reader::{
     Progress,
     Reader, //
 };
-pub use reserve::Reservation;
+pub use reserve::{
+    Pending,
+    Reservation, //
+};
 pub use word::Word;
