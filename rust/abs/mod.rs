@@ -12,6 +12,7 @@ pub(crate) mod locked_memory;
 pub(crate) mod mmap;
 pub(crate) mod module_file;
 pub(crate) mod page_array;
+pub(crate) mod per_cpu;
 #[cfg(CONFIG_PERF_EVENTS)]
 pub(crate) mod perf_event;
 pub(crate) mod pin;

@@ -23,31 +23,21 @@ impl Drop for PreemptGuard {
 }
 
 /// Preemption is off as long as this lives, so that the CPU is known.
-///
-/// # Invariants
-///
-/// The code that holds it runs on CPU `cpu`.
-pub(crate) struct PinnedCpu {
-    cpu: usize,
-    guard: PreemptGuard,
-}
+pub(crate) struct PinnedCpu(PreemptGuard);
 
 impl PinnedCpu {
     /// Stays on this CPU from now on. Any context.
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        let cpu = count::disable();
-        // INVARIANT: Preemption was just turned off, and this is the CPU.
-        Self {
-            cpu,
-            guard: PreemptGuard(NotThreadSafe::default()),
-        }
+        count::disable();
+        // INVARIANT: It was just turned off.
+        Self(PreemptGuard(NotThreadSafe::default()))
     }
 
     /// Only what keeps it here.
     #[inline(always)]
     pub(crate) fn into_guard(self) -> PreemptGuard {
-        self.guard
+        self.0
     }
 }
 
@@ -58,13 +48,12 @@ mod count {
     use super::super::bindings;
     use core::arch::asm;
 
-    /// `preempt_disable_notrace()`, and the number of the CPU.
+    /// `preempt_disable_notrace()`.
     #[inline(always)]
-    pub(super) fn disable() -> usize {
-        let cpu: usize;
-        // SAFETY: Both are variables of each CPU, which `gs` points to. One instruction is atomic against
-        // interrupts of this CPU; the task may go to another one only before the first of them, or, as
-        // preemption is off, after `enable()`. What follows is not moved before, as it is no `nomem`.
+    pub(super) fn disable() {
+        // SAFETY: It is a variable of each CPU, which `gs` points to. One instruction is atomic against
+        // interrupts of this CPU, and against going to another. What follows is not moved before, as it is
+        // no `nomem`.
         unsafe {
             match bindings::WEIR_PREEMPT_COUNT_SIZE {
                 8 => asm!("inc qword ptr gs:[rip + {}]", sym bindings::__preempt_count,
@@ -72,6 +61,15 @@ mod count {
                 _ => asm!("inc dword ptr gs:[rip + {}]", sym bindings::__preempt_count,
                     options(nostack)),
             }
+        }
+    }
+
+    /// `raw_smp_processor_id()`.
+    #[inline(always)]
+    pub(super) fn cpu() -> usize {
+        let cpu: usize;
+        // SAFETY: A variable of each CPU, too.
+        unsafe {
             asm!("mov {:e}, dword ptr gs:[rip + {}]", out(reg) cpu, sym bindings::cpu_number,
                 options(nostack, preserves_flags, readonly));
         }
@@ -85,29 +83,28 @@ mod count {
     /// Follows a [`disable`] of this context.
     #[inline(always)]
     pub(super) unsafe fn enable() {
-        let zero: u8;
-        // SAFETY: As in `disable`.
+        // SAFETY: As in `disable`. What is called is a function of C's calling convention, which may be called
+        // where the count has become zero. There is nothing below the stack pointer that the call could
+        // overwrite, as the kernel has no red zone; and nobody in it needs more than its alignment to eight.
         unsafe {
             match bindings::WEIR_PREEMPT_COUNT_SIZE {
-                8 => asm!("dec qword ptr gs:[rip + {}]", "setz {}", sym bindings::__preempt_count,
-                    out(reg_byte) zero, options(nostack)),
-                _ => asm!("dec dword ptr gs:[rip + {}]", "setz {}", sym bindings::__preempt_count,
-                    out(reg_byte) zero, options(nostack)),
+                8 => asm!("dec qword ptr gs:[rip + {}]", "jnz 2f", "call {}", "2:",
+                    sym bindings::__preempt_count, sym reschedule, clobber_abi("C"),
+                    options(nostack)),
+                _ => asm!("dec dword ptr gs:[rip + {}]", "jnz 2f", "call {}", "2:",
+                    sym bindings::__preempt_count, sym reschedule, clobber_abi("C"),
+                    options(nostack)),
             }
-        }
-        if zero != 0 {
-            reschedule();
         }
     }
 
     /// It can be preempted, and somebody wants it to be.
     #[cold]
-    #[inline(never)]
-    fn reschedule() {
+    extern "C" fn reschedule() {
         // SAFETY: Any context. The count is as before, but the kernel's own code sees it become zero.
         unsafe {
-            bindings::weir_helper_pin_cpu();
-            bindings::weir_helper_unpin_cpu();
+            bindings::weir_helper_preempt_disable();
+            bindings::weir_helper_preempt_enable();
         }
     }
 }
@@ -116,11 +113,18 @@ mod count {
 mod count {
     use super::super::bindings;
 
-    /// `preempt_disable_notrace()`, and the number of the CPU.
+    /// `preempt_disable_notrace()`.
     #[inline]
-    pub(super) fn disable() -> usize {
+    pub(super) fn disable() {
         // SAFETY: May be called in any context.
-        unsafe { bindings::weir_helper_pin_cpu() as usize }
+        unsafe { bindings::weir_helper_preempt_disable() };
+    }
+
+    /// `raw_smp_processor_id()`.
+    #[inline]
+    pub(super) fn cpu() -> usize {
+        // SAFETY: May be called in any context.
+        unsafe { bindings::weir_helper_cpu() as usize }
     }
 
     /// `preempt_enable_notrace()`.
@@ -131,7 +135,7 @@ mod count {
     #[inline]
     pub(super) unsafe fn enable() {
         // SAFETY: By the safety requirements.
-        unsafe { bindings::weir_helper_unpin_cpu() };
+        unsafe { bindings::weir_helper_preempt_enable() };
     }
 }
 
@@ -139,9 +143,11 @@ mod count {
 // interrupted goes on. Softirqs run in threads with preemption on real-time kernels, but cannot be
 // scheduled here while it is off.
 unsafe impl Pinned for PinnedCpu {
-    #[inline]
+    const HERE: bool = true;
+
+    #[inline(always)]
     fn cpu(&self) -> usize {
-        self.cpu
+        count::cpu()
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
     },
     channel::{
         errno,
+        event_len,
         Channel,
         Event, //
     },
@@ -25,6 +26,7 @@ use kernel::{
     ffi::c_void,
     prelude::*, //
 };
+use weir_core::RecordLen;
 
 /// What stands in a `struct weir_reservation`. The event needs the guard, so it ends first.
 struct Reserved {
@@ -66,14 +68,15 @@ unsafe fn put(
 unsafe fn try_reserve(
     channel: &'static Channel,
     reservation: *mut bindings::weir_reservation,
-    len: usize,
+    len: RecordLen,
     pin: PinnedCpu,
     clock: impl FnOnce() -> u64,
+    steady: bool,
 ) -> Result<*mut c_void, PinnedCpu> {
     // SAFETY: The event ends before the guard that the pin becomes: see `Reserved`. Where the pin stands in
     // memory does not matter to the event.
     let borrowed: &'static PinnedCpu = unsafe { &*core::ptr::from_ref(&pin) };
-    match channel.try_reserve_event(borrowed, len, clock) {
+    match channel.try_reserve_event(borrowed, len, clock, steady) {
         // SAFETY: By the safety requirements.
         Some(reserved) => Ok(unsafe { put(reservation, reserved, pin) }),
         None => Err(pin),
@@ -96,13 +99,19 @@ unsafe extern "C" fn weir_channel_reserve(
 ) -> *mut c_void {
     // SAFETY: By the safety requirements. It stays until the reservation has ended, as the header demands.
     let channel: &'static Channel = unsafe { &*channel.cast::<Channel>() };
+    let Some(len) = event_len(len) else {
+        // SAFETY: By the safety requirements.
+        return unsafe {
+            reserve_slowly(channel, reservation, RecordLen::TOO_LARGE, PinnedCpu::new())
+        };
+    };
     let pin = PinnedCpu::new();
     if !channel.has_inline_clock() {
         // SAFETY: By the safety requirements.
         return unsafe { reserve_with_clock(channel, reservation, len, pin) };
     }
     // SAFETY: By the safety requirements.
-    match unsafe { try_reserve(channel, reservation, len, pin, Clock::read_inline) } {
+    match unsafe { try_reserve(channel, reservation, len, pin, Clock::read_inline, true) } {
         Ok(address) => address,
         // SAFETY: By the safety requirements.
         Err(pin) => unsafe { reserve_slowly(channel, reservation, len, pin) },
@@ -118,11 +127,20 @@ unsafe extern "C" fn weir_channel_reserve(
 unsafe fn reserve_with_clock(
     channel: &'static Channel,
     reservation: *mut bindings::weir_reservation,
-    len: usize,
+    len: RecordLen,
     pin: PinnedCpu,
 ) -> *mut c_void {
     // SAFETY: By the safety requirements.
-    match unsafe { try_reserve(channel, reservation, len, pin, || channel.read_clock()) } {
+    match unsafe {
+        try_reserve(
+            channel,
+            reservation,
+            len,
+            pin,
+            || channel.read_clock(),
+            false,
+        )
+    } {
         Ok(address) => address,
         // SAFETY: By the safety requirements.
         Err(pin) => unsafe { reserve_slowly(channel, reservation, len, pin) },
@@ -139,7 +157,7 @@ unsafe fn reserve_with_clock(
 unsafe fn reserve_slowly(
     channel: &'static Channel,
     reservation: *mut bindings::weir_reservation,
-    len: usize,
+    len: RecordLen,
     pin: PinnedCpu,
 ) -> *mut c_void {
     // SAFETY: As in `try_reserve`.

@@ -9,6 +9,7 @@ use crate::abs::{
     locked_memory::LockedMemory,
     mmap::SharedWords,
     page_array::PageArray,
+    per_cpu::PerCpu,
     wait_queue::WaitQueue,
     word::KernelWord, //
 };
@@ -23,12 +24,13 @@ use weir_core::{
     Backend,
     CpuState,
     MappedPages,
-    PageState, //
+    PageState,
+    Pinned, //
 };
 
 /// Memory, clock and wake-up of a channel.
 pub(crate) struct KernelBackend {
-    cpus: KVVec<CpuState<KernelWord>>,
+    cpus: PerCpu<CpuState<KernelWord>>,
     pages: KVVec<PageState<KernelWord>>,
     ring: SharedWords,
     positions: SharedWords,
@@ -46,7 +48,7 @@ impl KernelBackend {
     /// `ENOMEM`, and `EINTR` on a signal.
     pub(super) fn new(options: &Options, locked: Option<LockedMemory>) -> Result<Self> {
         Ok(Self {
-            cpus: fill(cpus::count(), |cpu| CpuState::new(cpu as u32))?,
+            cpus: PerCpu::new(|cpu| CpuState::new(cpu as u32))?,
             pages: fill(options.pages, |_| PageState::new())?,
             ring: SharedWords::new(options.pages.next_power_of_two())?,
             positions: SharedWords::new(cpus::count())?,
@@ -80,6 +82,9 @@ impl KernelBackend {
     }
 }
 
+// It is found by a shift.
+const _: () = assert!(size_of::<CpuState<KernelWord>>() == 512);
+
 fn fill<T>(count: usize, element: impl Fn(usize) -> T) -> Result<KVVec<T>> {
     let flags = kernel::alloc::flags::GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
     let mut vec = KVVec::with_capacity(count, flags)?;
@@ -96,6 +101,11 @@ impl Backend for KernelBackend {
     #[inline]
     fn cpus(&self) -> &[CpuState<KernelWord>] {
         &self.cpus
+    }
+
+    #[inline(always)]
+    fn state<P: Pinned>(&self, pin: &P) -> Option<&CpuState<KernelWord>> {
+        Some(self.cpus.of(pin))
     }
 
     #[inline]

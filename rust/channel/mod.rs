@@ -14,6 +14,7 @@ pub(crate) use delivery::PollTimer;
 pub(crate) use options::Options;
 pub(crate) use write::{
     errno,
+    event_len,
     Event, //
 };
 

@@ -26,9 +26,8 @@ use weir_core::{
     Class,
     Pending,
     Pinned,
+    RecordLen,
     Reservation,
-    HEADER_SIZE,
-    LEN_MAX,
     RECORD_ALIGN, //
 };
 use zerocopy::IntoBytes;
@@ -106,9 +105,6 @@ impl Channel {
 /// A record that is filled in place.
 pub(crate) type Event<'a> = Pending<'a, KernelBackend>;
 
-/// Behind the head of a [`RECORD_EVENT`], more bytes than this fit no page.
-const EVENT_LEN_MAX: usize = LEN_MAX - HEADER_SIZE - size_of::<EventHead>();
-
 impl Channel {
     /// Whether [`Clock::read_inline`] is the clock of the channel.
     #[inline(always)]
@@ -122,8 +118,8 @@ impl Channel {
         self.engine.backend().clock()
     }
 
-    /// Reserves room for a [`RECORD_EVENT`] with `len` bytes behind its head, rounded up, and returns where
-    /// they are. Any context.
+    /// Reserves room for a [`RECORD_EVENT`] of `len` bytes, see [`event_len`], and returns where those behind
+    /// its head are. Any context.
     ///
     /// # Errors
     ///
@@ -131,12 +127,10 @@ impl Channel {
     pub(crate) fn reserve_event<'a>(
         &'a self,
         pin: &'a PinnedCpu,
-        len: usize,
+        len: RecordLen,
     ) -> Result<(Event<'a>, NonNull<u8>), Cause> {
-        // One that is too large is counted as that.
-        let size = event_size(len.min(LEN_MAX));
-        let room = self.engine.reserve_slowly(pin, size, Class::Live)?;
-        begin_event(pin, room, size).ok_or(Cause::TooLarge)
+        let room = self.engine.reserve_slowly(pin, len, Class::Live)?;
+        begin_event(room, len).ok_or(Cause::TooLarge)
     }
 
     /// As [`reserve_event`](Self::reserve_event), as long as there is an open page with room in it, and so
@@ -145,40 +139,36 @@ impl Channel {
     pub(crate) fn try_reserve_event<'a>(
         &'a self,
         pin: &'a PinnedCpu,
-        len: usize,
+        len: RecordLen,
         clock: impl FnOnce() -> u64,
+        steady: bool,
     ) -> Option<(Event<'a>, NonNull<u8>)> {
-        if len > EVENT_LEN_MAX {
-            return None;
-        }
-        let size = event_size(len);
-        let room = self.engine.try_reserve(pin, size, clock)?;
-        begin_event(pin, room, size)
+        let room = self.engine.try_reserve(pin, len, clock, steady)?;
+        begin_event(room, len)
     }
 }
 
-/// Bytes of a [`RECORD_EVENT`].
+/// Bytes of a [`RECORD_EVENT`] with `len` bytes behind its head.
 #[inline(always)]
-fn event_size(len: usize) -> usize {
-    len.wrapping_add(size_of::<EventHead>() + RECORD_ALIGN - 1) & !(RECORD_ALIGN - 1)
+pub(crate) fn event_len(len: usize) -> Option<RecordLen> {
+    RecordLen::behind::<{ size_of::<EventHead>() }>(len)
 }
 
-/// Writes the head of an event of `size` bytes, and returns where the rest goes.
+/// Writes the head of an event of `len` bytes, and returns where the rest goes.
 #[inline(always)]
 fn begin_event<'a>(
-    pin: &PinnedCpu,
     room: Reservation<'a, KernelBackend>,
-    size: usize,
+    len: RecordLen,
 ) -> Option<(Event<'a>, NonNull<u8>)> {
     let address = room.address(size_of::<EventHead>())?;
     // What the caller does not write is not what stood there before.
-    room.write(size.wrapping_sub(RECORD_ALIGN), &[0; RECORD_ALIGN]);
+    room.clear_end();
     let head = EventHead {
         header: RecordHeader {
             type_: RECORD_EVENT,
-            misc: pin.cpu() as u16,
+            misc: room.cpu() as u16,
             // It fits a page.
-            size: size as u16,
+            size: len.get() as u16,
         },
         time: room.time(),
     };

@@ -13,7 +13,10 @@ use crate::{
         ByAll,
         SharedState, //
     },
-    page_memory::PageMemory,
+    page_memory::{
+        PageMemory,
+        Pinned, //
+    },
     page_state::PageState,
     pool::Pool,
     queue::{
@@ -34,8 +37,14 @@ pub trait Backend {
     /// The pages.
     type Memory: PageMemory;
 
-    /// One element for each CPU that may ever write.
+    /// One element for each CPU that may ever write: always the same ones, which are no other channel's.
     fn cpus(&self) -> &[CpuState<Self::Word>];
+
+    /// That of the CPU that `pin` says.
+    #[inline(always)]
+    fn state<P: Pinned>(&self, pin: &P) -> Option<&CpuState<Self::Word>> {
+        self.cpus().get(pin.cpu())
+    }
 
     /// One element for each page.
     fn pages(&self) -> &[PageState<Self::Word>];
@@ -154,7 +163,7 @@ impl<B: Backend> Channel<B> {
             Pages::Ring(share) => (*share, share.wrapping_sub(1)),
             Pages::Pool(_) => (0, NO_PAGE),
         };
-        Self {
+        let channel = Self {
             backend,
             model,
             pages,
@@ -166,7 +175,12 @@ impl<B: Backend> Channel<B> {
             queue: Queue::new(),
             wanted: B::Word::new(0),
             mapped: B::Word::new(0),
+        };
+        for cpu in channel.backend.cpus() {
+            // INVARIANT: Each has some anchor of the memory from the beginning.
+            channel.set_open_page(cpu, 0);
         }
+        channel
     }
 
     /// What the channel stands on.

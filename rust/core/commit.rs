@@ -36,7 +36,8 @@ impl<B: Backend> Channel<B> {
     /// nothing was reserved since. [`false`] if it is not so, and it has not ended.
     #[inline(always)]
     pub(crate) fn leave_open(&self, cpu: &CpuState<B::Word>, end: OpenWord) -> bool {
-        if cpu.open.load() != end.0 {
+        // In this order the compiler compares with memory.
+        if end.0 != cpu.open.load() {
             return false;
         }
         // This write has found nothing but the open page, so no other one waits.
@@ -63,7 +64,7 @@ impl<B: Backend> Channel<B> {
     fn leave_at(cpu: &CpuState<B::Word>, open: OpenWord) -> bool {
         cpu.committed.store_release(open.0);
         cpu.depth.store_release(0);
-        cpu.open.load() == open.0
+        open.0 == cpu.open.load()
     }
 
     /// Makes everything visible, as the outermost writer.
@@ -79,6 +80,9 @@ impl<B: Backend> Channel<B> {
             let open = self.publish_closed(cpu);
             // After `open` was loaded: whoever reserves from now on changes it.
             cpu.fold_stamps();
+            if open.is_open() {
+                self.set_open_page(cpu, self.page_at(cpu.number(), open.position()));
+            }
             if Self::leave_at(cpu, open) {
                 return;
             }

@@ -13,26 +13,30 @@ pub(crate) const NO_CHAIN: u64 = u64::MAX;
 pub const MAX_DEPTH: usize = 4;
 
 /// The state of one CPU. A line that the writer touches for each record comes first; what other CPUs
-/// write stands in a line of its own.
-#[repr(C, align(64))]
+/// write stands in a line of its own. The size is a power of two, so that a CPU's is found by a shift.
+///
+/// # Invariants
+///
+/// `anchor` is one of a page of the memory of the channel that it belongs to, if it belongs to one.
+#[repr(C, align(512))]
 pub struct CpuState<W> {
     /// [`OpenWord`]: every writer of this CPU moves it by a local compare-exchange.
     pub(crate) open: W,
     /// How far the reader may look: a copy of `open` of a moment when every reservation up to it was
     /// committed. Only the outermost writer stores it.
     ///
-    /// While it equals `open`, no page but the open one waits to be published, and `stamp` is not before
-    /// `nested_stamp`.
+    /// While it equals `open`, no page but the open one waits to be published, `stamp` is not before
+    /// `nested_stamp`, and, if `open` is open, `anchor` is that page's.
     pub(crate) committed: W,
     /// How many writes are going on here. An interrupt leaves it as it found it.
     pub(crate) depth: W,
+    /// Finds the open page: see [`Channel::open_place`](crate::Channel::open_place). Stored by the outermost writer.
+    pub(crate) anchor: W,
     /// Position of the first page opened here that is not published, or [`NO_CHAIN`]; the others follow
     /// by the links of the pages. Stored by the outermost writer, and by whoever opens a page when `open` is empty.
     pub(crate) chain: W,
-    /// Time of the last reservation, or attempt at one, of an outermost writer, and the latest such time of
-    /// writers nested in others. See [`CpuState::last_time`].
+    /// Time of the last reservation, or attempt at one, of an outermost writer. See [`CpuState::last_time`].
     pub(crate) stamp: W,
-    pub(crate) nested_stamp: W,
     number: u32,
     cold: Cold<W>,
     reader: ReaderSide<W>,
@@ -42,6 +46,8 @@ pub struct CpuState<W> {
 /// What is touched once a page or less.
 #[repr(C, align(64))]
 struct Cold<W> {
+    /// The latest such time of writers nested in others.
+    nested_stamp: W,
     pages: W,
     nested: W,
     lost: LostCounts<W>,
@@ -62,10 +68,11 @@ impl<W: Word> CpuState<W> {
             committed: W::new(OpenWord::EMPTY.0),
             depth: W::new(0),
             chain: W::new(NO_CHAIN),
+            anchor: W::new(0),
             stamp: W::new(0),
-            nested_stamp: W::new(0),
             number,
             cold: Cold {
+                nested_stamp: W::new(0),
                 pages: W::new(0),
                 nested: W::new(0),
                 lost: LostCounts::new(),
@@ -79,8 +86,14 @@ impl<W: Word> CpuState<W> {
     }
 
     /// Number of the CPU.
+    #[inline(always)]
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The time that writers nested in others say: see [`last_time`](Self::last_time).
+    pub(crate) fn nested_stamp(&self) -> &W {
+        &self.cold.nested_stamp
     }
 
     /// Number of pages published.
@@ -121,7 +134,7 @@ impl<W: Word> CpuState<W> {
     /// an NMI.
     #[inline]
     pub(crate) fn last_time(&self) -> u64 {
-        self.stamp.load().max(self.nested_stamp.load())
+        self.stamp.load().max(self.nested_stamp().load())
     }
 
     /// Takes the times of nested writers over into `stamp`. Only for the outermost writer.

@@ -2,7 +2,14 @@
 
 //! The packed word that says which page is open and how far it is reserved.
 
-use crate::slot::POSITION_MASK;
+use crate::{
+    record_len::{
+        RecordLen,
+        LEN_MAX,
+        RECORD_ALIGN, //
+    },
+    slot::POSITION_MASK, //
+};
 
 /// Most pages a channel may have.
 pub const PAGES_MAX: usize = NO_PAGE as usize;
@@ -14,23 +21,23 @@ const PAGE_BITS: u32 = 20;
 const POSITION_BITS: u32 = POSITION_MASK.trailing_ones();
 const COUNT_BITS: u32 = 13;
 const UNIT_BITS: u32 = 14;
-const EMPTY_BIT: u64 = 1 << POSITION_BITS;
-const COUNT_SHIFT: u32 = POSITION_BITS + 1;
-const UNIT_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
+const POSITION_SHIFT: u32 = COUNT_BITS;
+const EMPTY_SHIFT: u32 = POSITION_SHIFT + POSITION_BITS;
+const EMPTY_BIT: u64 = 1 << EMPTY_SHIFT;
+const UNIT_SHIFT: u32 = EMPTY_SHIFT + 1;
 const CLOSED_BIT: u64 = 1 << (UNIT_SHIFT + UNIT_BITS);
 const UNITS: u64 = (1 << UNIT_BITS) - 1;
 
-/// Alignment of records, in bytes; room is counted in this unit.
-pub const RECORD_ALIGN: usize = 8;
-
-/// The largest page, in bytes; no record is larger.
-pub const LEN_MAX: usize = 65536;
+/// Where the end of every page is, whatever its size, as [`OpenWord::fill`] counts.
+pub(crate) const PAGE_SPAN: usize = UNITS as usize * RECORD_ALIGN;
 
 const _: () = assert!(CLOSED_BIT == 1 << 63 && RECORD_ALIGN == 8 && UNIT_SHIFT > 3);
 // What is added to the units of an open word goes over into the closed bit, and not beyond.
-const _: () = assert!(LEN_MAX / RECORD_ALIGN <= UNITS as usize);
+const _: () = assert!(LEN_MAX <= PAGE_SPAN);
+// Nor do the records of a page go over into the position.
+const _: () = assert!(LEN_MAX / RECORD_ALIGN <= 1 << COUNT_BITS);
 
-/// Position (35 bits), empty (1), number of records (13), room that is used (14) and closed (1).
+/// Number of records (13 bits), position (35), empty (1), room that is used (14) and closed (1).
 ///
 /// The position names the page. In a ring it counts the pages that were opened; in a pool it is the page
 /// with a generation of 15 bits above it. Either way a page that is opened again has another position, so
@@ -53,17 +60,17 @@ pub(crate) struct OpenWord(pub(crate) u64);
 
 impl OpenWord {
     /// The state before the first page, which is at position zero.
-    pub(crate) const EMPTY: Self = Self(POSITION_MASK | CLOSED_BIT | EMPTY_BIT);
+    pub(crate) const EMPTY: Self = Self(POSITION_MASK << POSITION_SHIFT | CLOSED_BIT | EMPTY_BIT);
 
     #[inline]
     pub(crate) fn position(self) -> u64 {
-        self.0 & POSITION_MASK
+        self.0 >> POSITION_SHIFT & POSITION_MASK
     }
 
     /// The position that follows in a ring.
     #[inline]
     pub(crate) fn next_position(self) -> u64 {
-        self.0.wrapping_add(1) & POSITION_MASK
+        self.position().wrapping_add(1) & POSITION_MASK
     }
 
     /// The position that `page` of a pool has next.
@@ -73,18 +80,22 @@ impl OpenWord {
         (generation << PAGE_BITS & POSITION_MASK) | u64::from(page)
     }
 
-    /// Offset in bytes up to which a page of `page_size` bytes is reserved. It is open.
+    /// How far the page is reserved, in bytes, where its end is at [`PAGE_SPAN`]. It is open.
     #[inline(always)]
+    pub(crate) fn fill(self) -> usize {
+        (self.0 >> (UNIT_SHIFT - 3)) as usize & PAGE_SPAN
+    }
+
+    /// Offset in bytes up to which a page of `page_size` bytes is reserved. It is open.
+    #[inline]
     pub(crate) fn offset(self, page_size: usize) -> usize {
-        const FULL: usize = UNITS as usize * RECORD_ALIGN;
-        let used = (self.0 >> (UNIT_SHIFT - 3)) as usize & FULL;
-        used.wrapping_add(page_size.wrapping_sub(FULL))
+        self.fill().wrapping_add(page_size.wrapping_sub(PAGE_SPAN))
     }
 
     /// Number of records that are reserved. It is open.
     #[inline]
     pub(crate) fn count(self) -> u64 {
-        self.0 >> COUNT_SHIFT & ((1 << COUNT_BITS) - 1)
+        self.0 & ((1 << COUNT_BITS) - 1)
     }
 
     #[inline(always)]
@@ -98,38 +109,74 @@ impl OpenWord {
     }
 
     /// One record of `len` bytes more is reserved, or [`None`] if the page is not open or lacks the room.
-    /// `len` is a multiple of [`RECORD_ALIGN`], and at most [`LEN_MAX`].
     #[inline(always)]
-    pub(crate) fn advanced(self, len: usize) -> Option<Self> {
-        let units = (len as u64) << (UNIT_SHIFT - 3);
-        let new = Self(self.0.wrapping_add(units).wrapping_add(1 << COUNT_SHIFT));
-        new.is_open().then_some(new)
+    pub(crate) fn advanced(self, len: RecordLen) -> Option<Advance> {
+        let units = (len.get() as u64) << (UNIT_SHIFT - 3);
+        let end = Self(self.0.wrapping_add(units).wrapping_add(1));
+        // INVARIANT: The units were at most all ones before, as they are of any word, those of `len` are too, and
+        // the sum has not gone over into the closed bit.
+        end.is_open().then_some(Advance {
+            old: self,
+            end,
+            len,
+        })
     }
 
     /// The page takes no more.
     #[inline]
     pub(crate) fn closed(self) -> Self {
         // Without units, so that no addition opens it.
-        Self(self.position() | CLOSED_BIT)
+        Self(self.position() << POSITION_SHIFT | CLOSED_BIT)
     }
 
     /// There is no page any more.
     #[inline]
     pub(crate) fn emptied(self) -> Self {
-        Self(self.position() | CLOSED_BIT | EMPTY_BIT)
+        Self(self.position() << POSITION_SHIFT | CLOSED_BIT | EMPTY_BIT)
     }
 
     /// The page at `position`, of `page_size` bytes, is open, with `count` records up to `offset`.
     #[inline]
     pub(crate) fn opened(position: u64, page_size: usize, offset: usize, count: u64) -> Self {
         let left = (page_size.wrapping_sub(offset) / RECORD_ALIGN) as u64;
-        Self(position | count << COUNT_SHIFT | UNITS.wrapping_sub(left) << UNIT_SHIFT)
+        Self(count | position << POSITION_SHIFT | UNITS.wrapping_sub(left) << UNIT_SHIFT)
     }
 
     /// A word that never is one of an open page, and tells the same position and room.
     #[inline]
     pub(crate) fn marked(self) -> Self {
         Self(self.0 | EMPTY_BIT)
+    }
+}
+
+/// A record that fits an open page.
+///
+/// # Invariants
+///
+/// `old` is open; `old.fill() + len.get()` is `end.fill()`, and at most [`PAGE_SPAN`].
+pub(crate) struct Advance {
+    old: OpenWord,
+    end: OpenWord,
+    len: RecordLen,
+}
+
+impl Advance {
+    /// The word behind it.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> OpenWord {
+        self.end
+    }
+
+    /// Where it is: see [`OpenWord::fill`].
+    #[inline(always)]
+    pub(crate) fn fill(&self) -> usize {
+        self.old.fill()
+    }
+
+    /// Its bytes.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> RecordLen {
+        self.len
     }
 }
 
@@ -151,21 +198,24 @@ mod tests {
         assert!(empty.is_empty());
         assert!(!empty.is_open());
         assert_eq!(empty.next_position(), 0);
-        assert_eq!(empty.advanced(8), None);
+        let advanced = |word: OpenWord, len| word.advanced(RecordLen::new(len)?);
+        let fits = |word, len| advanced(word, len).is_some();
+        assert!(!fits(empty, 8));
 
         let open = OpenWord::opened(3, SIZE, 96, 0);
         assert!(open.is_open());
         assert!(!open.is_empty());
         assert_eq!(open.position(), 3);
         assert_eq!(open.offset(SIZE), 96);
+        assert_eq!(open.fill(), PAGE_SPAN - (SIZE - 96));
         assert_eq!(open.count(), 0);
 
-        let more = open.advanced(32).unwrap_or(empty);
+        let more = advanced(open, 32).map_or(empty, |advance| advance.end());
         assert_eq!(more.position(), 3);
         assert_eq!(more.offset(SIZE), 128);
         assert_eq!(more.count(), 1);
-        assert_eq!(more.advanced(136), None);
-        assert_eq!(more.advanced(LEN_MAX), None);
+        assert!(!fits(more, 136));
+        assert!(!fits(more, LEN_MAX));
         assert!(more.marked() != more);
         assert_eq!(more.marked().position(), 3);
         assert_eq!(more.marked().offset(SIZE), 128);
@@ -174,29 +224,30 @@ mod tests {
         assert!(!closed.is_open());
         assert!(!closed.is_empty());
         assert_eq!(closed.position(), 3);
-        assert_eq!(closed.advanced(8), None);
-        assert_eq!(closed.advanced(LEN_MAX), None);
+        assert!(!fits(closed, 8));
+        assert!(!fits(closed, LEN_MAX));
 
         let emptied = closed.emptied();
         assert!(emptied.is_empty());
         assert!(!emptied.is_open());
         assert_eq!(emptied.next_position(), 4);
-        assert_eq!(emptied.advanced(LEN_MAX), None);
+        assert!(!fits(emptied, LEN_MAX));
     }
 
     #[test]
     fn the_largest_page_can_be_full() {
+        let advanced = |word: OpenWord, len| word.advanced(RecordLen::new(len)?);
         let mut full = OpenWord::opened(POSITION_MASK, LEN_MAX, 96, 0);
         for _ in 0..(LEN_MAX - 96) / 8 {
-            full = full.advanced(8).unwrap_or(OpenWord::EMPTY);
+            full = advanced(full, 8).map_or(OpenWord::EMPTY, |advance| advance.end());
         }
         assert_eq!(full.offset(LEN_MAX), LEN_MAX);
         assert_eq!(full.count(), 8180);
         assert_eq!(full.position(), POSITION_MASK);
         assert!(full.is_open());
         assert_eq!(full.next_position(), 0);
-        assert_eq!(full.advanced(8), None);
-        assert_eq!(full.advanced(LEN_MAX), None);
+        assert!(advanced(full, 8).is_none());
+        assert!(advanced(full, LEN_MAX).is_none());
     }
 
     #[test]

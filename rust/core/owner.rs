@@ -130,7 +130,7 @@ impl<W: Word> Owner<W> for ByCpu<'_, W> {
 
     fn announce(&self, depth: u64, time: u64) -> u64 {
         if depth > 1 {
-            return raise(&self.0.nested_stamp, time, W::local_compare_exchange);
+            return raise(self.0.nested_stamp(), time, W::local_compare_exchange);
         }
         self.0.stamp.store(time);
         time

@@ -2,6 +2,19 @@
 
 //! Where the engine touches the memory of pages: the only file of this crate with `unsafe`.
 
+use crate::{
+    channel::{
+        Backend,
+        Channel, //
+    },
+    cpu_state::CpuState,
+    open_word::{
+        Advance,
+        PAGE_SPAN, //
+    },
+    record_len::RecordLen,
+    word::Word, //
+};
 use core::{
     ops::Range,
     ptr::NonNull, //
@@ -13,8 +26,12 @@ use core::{
 ///
 /// While the value lives, the code that holds it runs on CPU [`cpu`](Self::cpu), and what else runs
 /// there in the meantime are interrupts (softirq, irq, NMI) that run to their end before it goes on.
-/// No two values for the same CPU are used at the same time except so nested.
+/// It is one of the CPUs that there may ever be. No two values for the same CPU are used at the same time
+/// except so nested. Where [`HERE`](Self::HERE) is true it is the CPU that executes the code.
 pub unsafe trait Pinned {
+    /// Whether this code itself runs there, and it is not only so that nobody does.
+    const HERE: bool = false;
+
     /// Number of the CPU.
     fn cpu(&self) -> usize;
 }
@@ -31,8 +48,27 @@ pub trait PageMemory: Send + Sync {
     /// Bytes of a page.
     fn page_size(&self) -> usize;
 
-    /// `len` bytes at `offset` of `page`, if they are inside of it.
+    /// `len` bytes at `offset` of `page`, if they are inside of it. They are eight or more.
     fn place(&self, page: u32, offset: usize, len: usize) -> Option<Self::Place>;
+
+    /// A word that [`place_from`](Self::place_from) finds `page` by.
+    fn anchor(&self, page: u32) -> u64 {
+        u64::from(page)
+    }
+
+    /// The `len` bytes that begin `fill` bytes behind the anchor, with the end of the page 131064 bytes behind it.
+    ///
+    /// # Safety
+    ///
+    /// `anchor` is one of a page of this memory, and the bytes are inside of that page.
+    #[inline]
+    unsafe fn place_from(&self, anchor: u64, fill: usize, len: RecordLen) -> Option<Self::Place> {
+        let offset = fill.wrapping_sub(PAGE_SPAN.wrapping_sub(self.page_size()));
+        self.place(anchor as u32, offset, len.get())
+    }
+
+    /// Zeroes the last eight bytes of `place`.
+    fn clear_end(&self, place: Self::Place);
 
     /// As [`write`](Self::write), at `offset` of `place`; bytes that do not all fit are not written.
     fn write_at(&self, place: Self::Place, offset: usize, bytes: &[u8]);
@@ -58,7 +94,7 @@ pub trait Addressed: PageMemory {
 ///
 /// # Invariants
 ///
-/// `len` bytes from `start` on are inside a page of pages that are still there.
+/// `len` bytes, eight or more, from `start` on are inside a page of pages that are still there.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     start: NonNull<u8>,
@@ -76,7 +112,9 @@ unsafe impl Sync for Place {}
 ///
 /// Every element of `pages` points to `page_size` bytes that are valid for reads and writes, are
 /// initialised, aligned to eight bytes, and are accessed through this value only (user space may read
-/// them).
+/// them). There is at least one.
+///
+/// It is the memory of one [`Backend`], all of whose [`CpuState`]s are no other's.
 pub struct MappedPages<T: AsRef<[NonNull<u8>]>> {
     pages: T,
     page_size: usize,
@@ -132,9 +170,61 @@ impl<T: AsRef<[NonNull<u8>]>> PageMemory for MappedPages<T> {
 
     #[inline(always)]
     fn place(&self, page: u32, offset: usize, len: usize) -> Option<Place> {
+        if len < size_of::<u64>() {
+            return None;
+        }
         let start = self.at(page, &(offset..offset.checked_add(len)?))?;
-        // INVARIANT: By the check in `at`.
+        // INVARIANT: By the checks here and in `at`.
         Some(Place { start, len })
+    }
+
+    #[inline]
+    fn anchor(&self, page: u32) -> u64 {
+        let pages = self.pages.as_ref();
+        // Not another one's, should there be no such page.
+        let page = pages.get(page as usize).or_else(|| pages.first());
+        page.map_or(0, |page| {
+            let end = page
+                .as_ptr()
+                .expose_provenance()
+                .wrapping_add(self.page_size);
+            end.wrapping_sub(PAGE_SPAN) as u64
+        })
+    }
+
+    #[inline(always)]
+    fn clear_end(&self, place: Place) {
+        // SAFETY: By the type invariants of `Place` the eight bytes are inside a page, which is valid for writes.
+        // Nobody else accesses them, as in `write_at`.
+        unsafe {
+            place
+                .start
+                .add(place.len.wrapping_sub(size_of::<u64>()))
+                .cast::<u64>()
+                .write_unaligned(0)
+        };
+    }
+
+    #[inline(always)]
+    unsafe fn place_from(&self, anchor: u64, fill: usize, len: RecordLen) -> Option<Place> {
+        let mut start = (anchor as usize).wrapping_add(fill);
+        // SAFETY: No instruction. It keeps the sum in one register; else each access adds up anew, which takes
+        // registers that must then be saved.
+        unsafe {
+            core::arch::asm!(
+                "/* {} */",
+                inout(reg) start,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        let start = core::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: By the safety requirements it is inside a page, which is not at zero.
+        let start = unsafe { NonNull::new_unchecked(start) };
+        // INVARIANT: By the safety requirements; a record has eight bytes or more.
+        Some(Place {
+            start,
+            len: len.get(),
+        })
     }
 
     #[inline(always)]
@@ -195,6 +285,28 @@ impl<T: AsRef<[NonNull<u8>]>> PageMemory for MappedPages<T> {
             // write it meanwhile: this is `READ_ONCE()`, and the caller throws away what was torn.
             *word = unsafe { from.cast::<u64>().read_volatile() };
         }
+    }
+}
+
+impl<B: Backend> Channel<B> {
+    /// Lets [`open_place`](Self::open_place) find `page`, from now on.
+    pub(crate) fn set_open_page(&self, cpu: &CpuState<B::Word>, page: u32) {
+        // INVARIANT: That is an anchor of the memory of the channel.
+        cpu.anchor.store(self.backend().memory().anchor(page));
+    }
+
+    /// The bytes that `advance` has reserved in the page that was last [set](Self::set_open_page).
+    #[inline(always)]
+    pub(crate) fn open_place(
+        &self,
+        cpu: &CpuState<B::Word>,
+        advance: &Advance,
+    ) -> Option<<B::Memory as PageMemory>::Place> {
+        let memory = self.backend().memory();
+        // SAFETY: `cpu` is one of the channel's, and by its invariants has an anchor of the channel's memory. By
+        // the invariants of `Advance` the bytes end where the page does, or before; and they begin behind its
+        // header, since a page is opened so.
+        unsafe { memory.place_from(cpu.anchor.load(), advance.fill(), advance.len()) }
     }
 }
 

@@ -302,7 +302,7 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
         let end = state
             .stamp
             .load_acquire()
-            .max(state.nested_stamp.load_acquire());
+            .max(state.nested_stamp().load_acquire());
         if state.open.load() != committed.0 {
             return None;
         }

@@ -19,11 +19,7 @@ use crate::{
         Cause,
         Loss, //
     },
-    open_word::{
-        OpenWord,
-        LEN_MAX,
-        RECORD_ALIGN, //
-    },
+    open_word::OpenWord,
     owner::{
         ByAll,
         ByCpu,
@@ -38,6 +34,7 @@ use crate::{
         PageMemory,
         Pinned, //
     },
+    record_len::RecordLen,
     uapi::{
         RecordHeader,
         PAGE_MAGIC,
@@ -110,10 +107,22 @@ impl<'a, B: Backend> Reservation<'a, B> {
         self.time
     }
 
+    /// The CPU that it is written on.
+    #[inline(always)]
+    pub fn cpu(&self) -> u32 {
+        self.pending.cpu.number()
+    }
+
     /// Writes `bytes` at `offset` of the record, if all of them fit.
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         self.memory().write_at(self.place, offset, bytes);
+    }
+
+    /// Zeroes the last eight bytes of the record.
+    #[inline(always)]
+    pub fn clear_end(&self) {
+        self.memory().clear_end(self.place);
     }
 
     /// Where the record is from `offset` on, to its end: for whoever fills it in place.
@@ -185,7 +194,7 @@ impl<B: Backend> Turn<B> for ByAll<'_, B::Word> {
 }
 
 impl<B: Backend> Channel<B> {
-    /// Reserves `len` bytes, rounded up to [`RECORD_ALIGN`], for one record.
+    /// Reserves `len` bytes, [rounded up](RecordLen::new), for one record.
     ///
     /// `pin` is borrowed for as long as the reservation lives: the CPU must not change meanwhile.
     ///
@@ -200,7 +209,10 @@ impl<B: Backend> Channel<B> {
         len: usize,
         class: Class,
     ) -> Result<Reservation<'a, B>, Cause> {
-        match self.try_reserve(pin, len, || self.backend().clock()) {
+        let Some(len) = RecordLen::new(len) else {
+            return self.reserve_slowly(pin, RecordLen::TOO_LARGE, class);
+        };
+        match self.try_reserve(pin, len, || self.backend().clock(), false) {
             Some(room) => Ok(room),
             None => self.reserve_slowly(pin, len, class),
         }
@@ -209,46 +221,49 @@ impl<B: Backend> Channel<B> {
     /// As [`reserve`](Self::reserve), but only if there is an open page of this CPU with room in it, and no
     /// other write is going on here, as is nearly always so. If not, nothing was done.
     ///
-    /// `clock` is [`Backend::clock`], for callers who know which one that is.
+    /// `clock` is [`Backend::clock`], for callers who know which one that is, and `steady` whether it never goes
+    /// backwards on a CPU.
     #[inline(always)]
     pub fn try_reserve<'a, P: Pinned>(
         &'a self,
         pin: &'a P,
-        len: usize,
+        len: RecordLen,
         clock: impl FnOnce() -> u64,
+        steady: bool,
     ) -> Option<Reservation<'a, B>> {
-        if len == 0 || len > LEN_MAX {
-            return None;
-        }
-        let len = len.wrapping_add(RECORD_ALIGN - 1) & !(RECORD_ALIGN - 1);
-        let cpu = self.cpu(pin.cpu())?;
+        let cpu = self.backend().state(pin)?;
         if cpu.depth.load() != 0 {
             return None;
         }
-        let old = OpenWord(cpu.open.load());
+        let open = OpenWord(cpu.open.load());
         // Unless an interrupt has left something to the write that it came into, and that is just ending.
-        if cpu.committed.load() != old.0 {
+        if open.0 != cpu.committed.load() {
             return None;
         }
-        let new = old.advanced(len)?;
+        let advance = open.advanced(len)?;
         // The write has begun, for whoever asks, before the clock is read.
         cpu.depth.store(1);
-        let time = clock().max(cpu.stamp.load());
+        let mut time = clock();
+        if !steady {
+            time = time.max(cpu.stamp.load());
+        }
         cpu.stamp.store(time);
-        if cpu.open.local_compare_exchange(old.0, new.0).is_err() {
+        if cpu
+            .open
+            .local_compare_exchange(open.0, advance.end().0)
+            .is_err()
+        {
             cpu.depth.store(0);
             return None;
         }
         let pending = Pending {
             channel: self,
             cpu,
-            end: new,
-            len: len as u32,
+            end: advance.end(),
+            len: len.get() as u32,
         };
-        let page = self.page_at(cpu.number(), old.position());
-        // It is inside of its page: what was reserved is.
-        let memory = self.backend().memory();
-        let place = memory.place(page, self.offset(old), len)?;
+        // The open page is still the one that it was, since `committed` was `open`.
+        let place = self.open_place(cpu, &advance)?;
         Some(Reservation {
             pending,
             place,
@@ -266,12 +281,11 @@ impl<B: Backend> Channel<B> {
     pub fn reserve_slowly<'a, P: Pinned>(
         &'a self,
         pin: &'a P,
-        len: usize,
+        len: RecordLen,
         class: Class,
     ) -> Result<Reservation<'a, B>, Cause> {
         let cpu = self.cpu(pin.cpu()).ok_or(Cause::Full)?;
         let depth = self.enter(cpu);
-        let len = len.checked_next_multiple_of(RECORD_ALIGN).unwrap_or(0);
         let room = if self.is_shared() {
             self.reserve_at(cpu, self.by_all(cpu), depth, len, class)
         } else {
@@ -368,38 +382,39 @@ impl<B: Backend> Channel<B> {
         cpu: &'a CpuState<B::Word>,
         owner: O,
         depth: u64,
-        len: usize,
+        len: RecordLen,
         class: Class,
     ) -> Result<Reservation<'a, B>, Cause> {
         let page_size = self.backend().memory().page_size();
         if depth > MAX_DEPTH as u64 {
             return Err(Cause::Nested);
         }
-        if len > page_size.wrapping_sub(HEADER_SIZE) || len == 0 {
+        if len.get() > page_size.wrapping_sub(HEADER_SIZE) {
             return Err(Cause::TooLarge);
         }
         let mut spare = None;
         loop {
             let old = owner.load();
             let last = owner.last_time();
-            if let Some(new) = old.advanced(len) {
+            if let Some(advance) = old.advanced(len) {
+                let new = advance.end();
                 let time = owner.announce(depth, self.backend().clock().max(last));
                 if owner.replace(old, new) {
                     if let Some(position) = spare {
                         self.put_back(owner, position);
                     }
-                    return self.reservation(cpu, new, len, time);
+                    return self.reservation(cpu, new, len.get(), time);
                 }
             } else if let Some(position) = self.next_page(owner, old, &mut spare, class) {
                 let time = owner.announce(depth, self.backend().clock().max(last));
-                let offset = HEADER_SIZE.wrapping_add(len);
+                let offset = HEADER_SIZE.wrapping_add(len.get());
                 let new = OpenWord::opened(position, page_size, offset, 1);
                 if owner.replace(old, new) {
                     self.begin_page(owner, old, position, time);
                     if old.is_open() {
                         self.finish_page(owner, old, last);
                     }
-                    return self.reservation(cpu, new, len, time);
+                    return self.reservation(cpu, new, len.get(), time);
                 }
             } else if owner.load() == old {
                 // Live records give the reader what there is: it frees pages by reading.

@@ -81,6 +81,11 @@ impl PageMemory for TestMemory {
     fn place(&self, page: u32, offset: usize, len: usize) -> Option<Self::Place> {
         (offset.checked_add(len)? <= PAGE).then_some((page, offset, len))
     }
+    fn clear_end(&self, place: Self::Place) {
+        let (page, start, len) = place;
+        self.write(page, start + len - 8, &[0; 8]);
+    }
+
     fn write_at(&self, place: Self::Place, offset: usize, bytes: &[u8]) {
         let (page, start, len) = place;
         if offset + bytes.len() <= len {

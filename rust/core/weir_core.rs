@@ -24,6 +24,7 @@ mod page_state;
 mod pool;
 mod queue;
 mod reader;
+mod record_len;
 mod reserve;
 pub mod slot;
 #[cfg(any(test, weir_kunit))]
@@ -51,11 +52,7 @@ pub use lost::{
     Cause,
     LostReport, //
 };
-pub use open_word::{
-    LEN_MAX,
-    PAGES_MAX,
-    RECORD_ALIGN, //
-};
+pub use open_word::PAGES_MAX;
 pub use page_memory::{
     Addressed,
     MappedPages,
@@ -68,6 +65,10 @@ pub use reader::{
     Chunk,
     Progress,
     Reader, //
+};
+pub use record_len::{
+    RecordLen,
+    RECORD_ALIGN, //
 };
 pub use reserve::{
     Pending,

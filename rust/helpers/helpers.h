@@ -18,8 +18,9 @@
 #include <linux/wait.h>
 
 /* preempt.c */
-unsigned int weir_helper_pin_cpu(void);
-void weir_helper_unpin_cpu(void);
+void weir_helper_preempt_disable(void);
+unsigned int weir_helper_cpu(void);
+void weir_helper_preempt_enable(void);
 void weir_helper_cond_resched(void);
 
 /* cpu.c */
@@ -27,6 +28,11 @@ void weir_helper_cpus_read_lock(void);
 void weir_helper_cpus_read_unlock(void);
 bool weir_helper_cpu_online(unsigned int cpu);
 int weir_helper_cpu_to_node(unsigned int cpu);
+
+/* per_cpu.c */
+void *weir_helper_alloc_per_cpu_pointers(void);
+void weir_helper_set_per_cpu_pointer(void *table, unsigned int cpu, void *pointer);
+void weir_helper_free_per_cpu(void *table);
 
 /* page.c */
 struct page *weir_helper_alloc_pages(int node, unsigned int order);

@@ -6,13 +6,17 @@
 
 #include "helpers.h"
 
-notrace unsigned int weir_helper_pin_cpu(void)
+notrace void weir_helper_preempt_disable(void)
 {
 	preempt_disable_notrace();
+}
+
+notrace unsigned int weir_helper_cpu(void)
+{
 	return raw_smp_processor_id();
 }
 
-notrace void weir_helper_unpin_cpu(void)
+notrace void weir_helper_preempt_enable(void)
 {
 	preempt_enable_notrace();
 }

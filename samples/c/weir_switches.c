@@ -21,7 +21,7 @@ static struct tracepoint *sched_switch;
 static void probe(void *data, bool preempt, struct task_struct *prev, struct task_struct *next,
 		  unsigned int prev_state)
 {
-	struct weir_reservation reservation;
+	DEFINE_WEIR_RESERVATION(reservation);
 	struct weir_switch *record;
 
 	record = weir_channel_reserve(channel, &reservation, sizeof(*record));

@@ -87,7 +87,7 @@ static __always_inline void fill(struct payload *payload)
 
 static noinline void weir_in_place(void)
 {
-	struct weir_reservation reservation;
+	DEFINE_WEIR_RESERVATION(reservation);
 	struct payload *payload;
 
 	payload = weir_channel_reserve(channel, &reservation, sizeof(*payload));
