@@ -19,7 +19,10 @@ use kernel::{
     page::PAGE_SIZE,
     prelude::*,
 };
-use weir_core::MappedPages;
+use weir_core::{
+    Addresses,
+    MappedPages, //
+};
 
 /// Pages of `PAGE_SIZE << order` bytes each, zeroed, accounted to the caller's memory cgroup.
 ///
@@ -91,7 +94,8 @@ impl PageArray {
         let order = (page_size / PAGE_SIZE).trailing_zeros();
         let array = Self::new(count, order, node)?;
         // SAFETY: Every address is that of an allocation of `page_size` bytes, which was zeroed, and
-        // which lives as long as the array, by the type invariants. Nobody else has the addresses.
+        // which lives as long as the array, by the type invariants. Nobody else has the addresses; who maps or
+        // was lent a page reads it.
         Ok(unsafe { MappedPages::new(array, page_size) })
     }
 }
@@ -99,12 +103,23 @@ impl PageArray {
 impl PageArray {
     /// Every part of `PAGE_SIZE` bytes, in order.
     pub(super) fn parts(&self) -> impl Iterator<Item = NonNull<kernel::bindings::page>> + '_ {
+        (0..self.pages.len()).flat_map(|page| self.parts_of(page as u32))
+    }
+
+    /// The parts of `PAGE_SIZE` bytes of one page; none if it does not exist.
+    pub(super) fn parts_of(
+        &self,
+        page: u32,
+    ) -> impl Iterator<Item = NonNull<kernel::bindings::page>> + '_ {
         let parts = 1usize << self.order;
-        self.pages.iter().flat_map(move |page| {
-            // SAFETY: By the type invariants it is an allocation of so many pages, whose descriptors stand
-            // one behind the other.
-            (0..parts).map(move |part| unsafe { page.add(part) })
-        })
+        self.pages
+            .get(page as usize)
+            .into_iter()
+            .flat_map(move |page| {
+                // SAFETY: By the type invariants it is an allocation of so many pages, whose descriptors stand
+                // one behind the other.
+                (0..parts).map(move |part| unsafe { page.add(part) })
+            })
     }
 
     /// Bytes of all pages.
@@ -120,10 +135,20 @@ impl AsRef<[NonNull<u8>]> for PageArray {
     }
 }
 
+impl Addresses for PageArray {
+    fn is_held(&self, page: u32) -> bool {
+        self.pages.get(page as usize).is_some_and(|page| {
+            // SAFETY: By the type invariants it is a page of ours; references to a part count at the first.
+            unsafe { bindings::weir_helper_page_is_held(page.as_ptr()) }
+        })
+    }
+}
+
 impl Drop for PageArray {
     fn drop(&mut self) {
         for page in &self.pages {
-            // SAFETY: By the type invariants it is ours, and of this order.
+            // SAFETY: By the type invariants it is ours, and of this order. What others still refer to is freed
+            // when they do no more.
             unsafe { bindings::weir_helper_free_pages(page.as_ptr(), self.order) };
         }
     }

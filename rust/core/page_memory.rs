@@ -82,6 +82,16 @@ pub trait PageMemory: Send + Sync {
     /// Copies the beginning of `page` while others may be writing to it: what was being written may be
     /// anything in the copy.
     fn copy(&self, page: u32, to: &mut [u64]);
+
+    /// Whether anybody refers to `page` besides the channel. If not, whoever did has read it before this
+    /// call (acquire), and nobody will again before the channel gives it away.
+    fn is_held(&self, page: u32) -> bool;
+}
+
+/// Pages by their addresses.
+pub trait Addresses: AsRef<[NonNull<u8>]> {
+    /// As [`PageMemory::is_held`].
+    fn is_held(&self, page: u32) -> bool;
 }
 
 /// Memory whose pages have addresses, for callers in other languages.
@@ -112,21 +122,21 @@ unsafe impl Sync for Place {}
 ///
 /// Every element of `pages` points to `page_size` bytes that are valid for reads and writes, are
 /// initialised, aligned to eight bytes, and are accessed through this value only (user space may read
-/// them). There is at least one.
+/// them, and so may whoever a page was lent to). There is at least one.
 ///
 /// It is the memory of one [`Backend`], all of whose [`CpuState`]s are no other's.
-pub struct MappedPages<T: AsRef<[NonNull<u8>]>> {
+pub struct MappedPages<T: Addresses> {
     pages: T,
     page_size: usize,
 }
 
 // SAFETY: The memory belongs to the value, not to a thread; what may be accessed when is what
 // `PageMemory` demands of the engine.
-unsafe impl<T: AsRef<[NonNull<u8>]>> Send for MappedPages<T> {}
+unsafe impl<T: Addresses> Send for MappedPages<T> {}
 // SAFETY: As above.
-unsafe impl<T: AsRef<[NonNull<u8>]>> Sync for MappedPages<T> {}
+unsafe impl<T: Addresses> Sync for MappedPages<T> {}
 
-impl<T: AsRef<[NonNull<u8>]>> MappedPages<T> {
+impl<T: Addresses> MappedPages<T> {
     /// Takes pages.
     ///
     /// # Safety
@@ -154,7 +164,7 @@ impl<T: AsRef<[NonNull<u8>]>> MappedPages<T> {
     }
 }
 
-impl<T: AsRef<[NonNull<u8>]>> Addressed for MappedPages<T> {
+impl<T: Addresses> Addressed for MappedPages<T> {
     #[inline(always)]
     fn address(&self, place: Place, offset: usize) -> Option<NonNull<u8>> {
         if offset > place.len {
@@ -165,7 +175,7 @@ impl<T: AsRef<[NonNull<u8>]>> Addressed for MappedPages<T> {
     }
 }
 
-impl<T: AsRef<[NonNull<u8>]>> PageMemory for MappedPages<T> {
+impl<T: Addresses> PageMemory for MappedPages<T> {
     type Place = Place;
 
     #[inline(always)]
@@ -285,6 +295,11 @@ impl<T: AsRef<[NonNull<u8>]>> PageMemory for MappedPages<T> {
             // write it meanwhile: this is `READ_ONCE()`, and the caller throws away what was torn.
             *word = unsafe { from.cast::<u64>().read_volatile() };
         }
+    }
+
+    #[inline]
+    fn is_held(&self, page: u32) -> bool {
+        self.pages.is_held(page)
     }
 }
 

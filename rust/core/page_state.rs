@@ -22,6 +22,9 @@ pub struct PageState<W> {
     /// Set when a page that all CPUs write is published: one more than the number of the CPU whose losses
     /// it tells of, zero for none.
     pub(crate) reporter: W,
+    /// Not of this page: a bit for each of 64 pages, set while the page is lent. Page 0 has those of the
+    /// first 64, and so on.
+    pub(crate) lent: W,
 }
 
 impl<W: Word> PageState<W> {
@@ -35,6 +38,7 @@ impl<W: Word> PageState<W> {
             end: W::new(0),
             records: W::new(0),
             reporter: W::new(0),
+            lent: W::new(0),
         }
     }
 }

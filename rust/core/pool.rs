@@ -6,6 +6,7 @@ use crate::{
     channel::Class,
     cpu_state::CpuState,
     free_stack::FreeStack,
+    lent::Lent,
     page_state::PageState,
     word::Word, //
 };
@@ -18,6 +19,8 @@ pub(crate) struct Pool<W> {
     common_size: u64,
     /// Pages that each CPU keeps for itself.
     reserve_size: u64,
+    /// Pages that others refer to.
+    lent: Lent<W>,
 }
 
 impl<W: Word> Pool<W> {
@@ -39,7 +42,13 @@ impl<W: Word> Pool<W> {
             common_size: common.count(),
             common,
             reserve_size,
+            lent: Lent::new(pages.len()),
         }
+    }
+
+    /// The pages that are lent.
+    pub(crate) fn lent(&self) -> &Lent<W> {
+        &self.lent
     }
 
     /// Takes a page for `cpu`: its own first, then a common one. Injected records leave half of the

@@ -96,7 +96,9 @@ impl<B: Backend> Channel<B> {
         match &self.pages {
             Pages::Pool(pool) => {
                 let take = || pool.take(self.backend().pages(), owner.cpu(), class);
-                let page = take().or_else(|| self.reclaim(0).then(take).flatten())?;
+                let page = take()
+                    .or_else(|| self.reclaim(0).then(take).flatten())
+                    .or_else(|| self.take_back().then(take).flatten())?;
                 Some(old.pool_position(page))
             }
             Pages::Ring(share) => {

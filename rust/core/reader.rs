@@ -370,19 +370,63 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
         } else {
             true
         };
-        let Some(progress) = self.progress.as_mut().get_mut(owner) else {
-            return taken;
-        };
-        if !taken {
-            return false;
+        if taken {
+            self.had(channel, &chunk, owner);
         }
+        taken
+    }
+
+    /// Takes `chunk` out of the channel without a copy, where it is a page as a whole: the memory of the
+    /// page becomes what is delivered, `keep` takes references to it, and the page is used again when
+    /// [`PageMemory::is_held`] says that there are none.
+    ///
+    /// Returns `chunk`, to be copied, if it is a part of a page, the page is not of a pool, or half of the pool
+    /// is lent.
+    pub fn lend<B: Backend>(
+        &mut self,
+        channel: &Channel<B>,
+        chunk: Chunk,
+        keep: impl FnOnce(u32),
+    ) -> Option<Chunk> {
+        let whole = !chunk.is_partial() && chunk.range.start == HEADER_SIZE;
+        // What is held too long by others is theirs to keep; what is not is found here at the latest.
+        let may_lend = || channel.may_lend() || (channel.take_back() && channel.may_lend());
+        if !whole || !may_lend() {
+            return Some(chunk);
+        }
+        // The page is the reader's until the head moves.
+        let memory = channel.backend().memory();
+        memory.write(chunk.page, 0, chunk.header.as_bytes());
+        let (nop, size) = chunk.nop();
+        if size != 0 {
+            memory.write(chunk.page, chunk.range.end, nop.as_bytes());
+        }
+        // What stands behind it is of the page's last use.
+        const ZEROS: [u8; 256] = [0; 256];
+        let mut rest = size.saturating_sub(size_of_val(&nop));
+        while let Some(zeros) = ZEROS.get(..rest.min(ZEROS.len())).filter(|_| rest != 0) {
+            let start = memory.page_size().wrapping_sub(rest);
+            memory.write(chunk.page, start, zeros);
+            rest = rest.wrapping_sub(zeros.len());
+        }
+        keep(chunk.page);
+        channel.lend(chunk.head, chunk.page);
+        self.had(channel, &chunk, chunk.header.cpu_id as usize);
+        None
+    }
+
+    /// Notes that `chunk` was delivered, of `owner`.
+    fn had<B: Backend>(&mut self, channel: &Channel<B>, chunk: &Chunk, owner: usize) {
+        let Some(progress) = self.progress.as_mut().get_mut(owner) else {
+            return;
+        };
         progress.sequence = chunk.header.packet_seq_num.wrapping_add(1);
         if chunk.is_partial() {
             progress.position = chunk.open.position();
             progress.offset = chunk.range.end;
             progress.end = chunk.header.timestamp_end;
             progress.extra = progress.extra.wrapping_add(1);
-            if let Some(state) = channel.cpu(cpu) {
+            if let Some(state) = channel.cpu(chunk.header.cpu_id as usize) {
                 state.seen().store(chunk.open.0);
             }
         } else {
@@ -390,7 +434,6 @@ impl<P: AsMut<[Progress]>, S: AsMut<[u64]>> Reader<P, S> {
             progress.discarded = chunk.header.events_discarded;
             progress.lost = chunk.header.lost;
         }
-        true
     }
 }
 

@@ -73,7 +73,11 @@ impl Word for TestWord {
 }
 
 /// Pages of bytes that may be accessed at any time.
-pub(crate) struct TestMemory([[AtomicU8; PAGE]; PAGES]);
+pub(crate) struct TestMemory {
+    bytes: [[AtomicU8; PAGE]; PAGES],
+    /// How many refer to each page.
+    pub(crate) holders: [AtomicU64; PAGES],
+}
 
 impl PageMemory for TestMemory {
     type Place = (u32, usize, usize);
@@ -97,13 +101,13 @@ impl PageMemory for TestMemory {
     }
     fn write(&self, page: u32, offset: usize, bytes: &[u8]) {
         for (at, byte) in bytes.iter().enumerate() {
-            self.0[page as usize][offset + at].store(*byte, Ordering::Relaxed);
+            self.bytes[page as usize][offset + at].store(*byte, Ordering::Relaxed);
         }
     }
     fn read<R>(&self, page: u32, range: Range<usize>, f: impl FnOnce(&[u8]) -> R) -> R {
         let mut copy = [0; PAGE];
         for at in range.clone() {
-            copy[at] = self.0[page as usize][at].load(Ordering::Relaxed);
+            copy[at] = self.bytes[page as usize][at].load(Ordering::Relaxed);
         }
         f(&copy[range])
     }
@@ -116,6 +120,9 @@ impl PageMemory for TestMemory {
                     .fold(0, |word, byte| word << 8 | u64::from(*byte))
             });
         }
+    }
+    fn is_held(&self, page: u32) -> bool {
+        self.holders[page as usize].load(Ordering::Acquire) != 0
     }
 }
 
@@ -165,9 +172,10 @@ pub(crate) fn channel(model: Model, mode: Mode) -> Channel<TestBackend> {
             pages: core::array::from_fn(|_| PageState::new()),
             ring: core::array::from_fn(|_| TestWord::new(0)),
             positions: core::array::from_fn(|_| TestWord::new(0)),
-            memory: TestMemory(core::array::from_fn(|_| {
-                core::array::from_fn(|_| AtomicU8::new(0))
-            })),
+            memory: TestMemory {
+                bytes: core::array::from_fn(|_| core::array::from_fn(|_| AtomicU8::new(0))),
+                holders: core::array::from_fn(|_| AtomicU64::new(0)),
+            },
             now: AtomicU64::new(1000),
             wakes: AtomicU64::new(0),
         },

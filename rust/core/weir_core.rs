@@ -14,6 +14,9 @@ mod free_stack;
 mod head;
 #[cfg(any(test, weir_kunit))]
 mod kind_tests;
+mod lent;
+#[cfg(any(test, weir_kunit))]
+mod lent_tests;
 mod lost;
 mod mark;
 mod open_word;
@@ -55,6 +58,7 @@ pub use lost::{
 pub use open_word::PAGES_MAX;
 pub use page_memory::{
     Addressed,
+    Addresses,
     MappedPages,
     PageMemory,
     Pinned,

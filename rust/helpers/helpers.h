@@ -38,6 +38,10 @@ void weir_helper_free_per_cpu(void *table);
 struct page *weir_helper_alloc_pages(int node, unsigned int order);
 void *weir_helper_page_address(struct page *page);
 void weir_helper_free_pages(struct page *page, unsigned int order);
+void weir_helper_get_page(struct page *page);
+bool weir_helper_try_get_page(struct page *page);
+void weir_helper_put_page(struct page *page);
+bool weir_helper_page_is_held(struct page *page);
 
 /* memory.c */
 int weir_helper_lock_pages(unsigned long pages, struct mm_struct **mm);

@@ -22,3 +22,24 @@ void weir_helper_free_pages(struct page *page, unsigned int order)
 {
 	__free_pages(page, order);
 }
+
+void weir_helper_get_page(struct page *page)
+{
+	get_page(page);
+}
+
+bool weir_helper_try_get_page(struct page *page)
+{
+	return try_get_page(page);
+}
+
+void weir_helper_put_page(struct page *page)
+{
+	put_page(page);
+}
+
+/* Whether there are references to a page besides the first; of a large one, to any part of it. */
+notrace bool weir_helper_page_is_held(struct page *page)
+{
+	return atomic_read_acquire(&page->_refcount) != 1;
+}

@@ -49,7 +49,7 @@ const PAYLOAD: usize = 32;
 const RECORD: usize = size_of::<RecordHeader>() + PAYLOAD;
 
 type Native =
-    Channel<HostBackend<NativeWord, weir_core::MappedPages<Vec<std::ptr::NonNull<u8>>>, Tsc>>;
+    Channel<HostBackend<NativeWord, weir_core::MappedPages<weir_engine::native::Leaked>, Tsc>>;
 
 fn calibration(c: &mut Criterion) {
     c.bench_function("clock", |b| b.iter(|| Tsc.now()));

@@ -2,13 +2,21 @@
 
 //! Page memory that notices when it is used against the rules.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::atomic::Ordering, //
+};
 use weir_core::PageMemory;
 
 #[cfg(loom)]
-use loom::cell::UnsafeCell;
+use loom::{
+    cell::UnsafeCell,
+    sync::atomic::AtomicU64, //
+};
 #[cfg(not(loom))]
 use racy::UnsafeCell;
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicU64;
 
 const UNIT: usize = 8;
 
@@ -16,6 +24,8 @@ const UNIT: usize = 8;
 /// one is written while another thread reads or writes it, or may not have seen it written.
 pub struct CheckedMemory {
     cells: Vec<Vec<UnsafeCell<[u8; UNIT]>>>,
+    /// How many refer to each page besides the channel. No word of the engine, as the clock is none.
+    holders: Vec<AtomicU64>,
     page_size: usize,
 }
 
@@ -36,8 +46,19 @@ impl CheckedMemory {
                         .collect()
                 })
                 .collect(),
+            holders: (0..pages).map(|_| AtomicU64::new(0)).collect(),
             page_size,
         }
+    }
+
+    /// One more refers to `page`, as a pipe's buffer does.
+    pub fn hold(&self, page: u32) {
+        self.holders[page as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less does. The last reference to a page is given up with release.
+    pub fn let_go(&self, page: u32, ordering: Ordering) {
+        self.holders[page as usize].fetch_sub(1, ordering);
     }
 }
 
@@ -95,6 +116,10 @@ impl PageMemory for CheckedMemory {
             // SAFETY: The cell says so.
             *word = cell.with(|cell| u64::from_ne_bytes(unsafe { *cell }));
         }
+    }
+
+    fn is_held(&self, page: u32) -> bool {
+        self.holders[page as usize].load(Ordering::Acquire) != 0
     }
 }
 
@@ -199,6 +224,11 @@ impl PageMemory for VersionedMemory {
         for (bytes, word) in self.seen(page).chunks_exact(UNIT).zip(to) {
             *word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
         }
+    }
+
+    /// What may be overwritten is never lent.
+    fn is_held(&self, _page: u32) -> bool {
+        false
     }
 }
 

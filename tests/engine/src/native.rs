@@ -14,6 +14,7 @@ use std::{
     },
 };
 use weir_core::{
+    Addresses,
     MappedPages,
     Word, //
 };
@@ -106,13 +107,28 @@ impl Clock for Tsc {
     }
 }
 
+/// Addresses of pages that nobody else refers to.
+pub struct Leaked(Vec<NonNull<u8>>);
+
+impl AsRef<[NonNull<u8>]> for Leaked {
+    fn as_ref(&self) -> &[NonNull<u8>] {
+        &self.0
+    }
+}
+
+impl Addresses for Leaked {
+    fn is_held(&self, _page: u32) -> bool {
+        false
+    }
+}
+
 /// `count` pages of `page_size` bytes that live until the process ends.
-pub fn pages(count: usize, page_size: usize) -> MappedPages<Vec<NonNull<u8>>> {
+pub fn pages(count: usize, page_size: usize) -> MappedPages<Leaked> {
     let memory = Box::leak(vec![0u64; count * page_size / 8].into_boxed_slice());
     let pages = memory
         .chunks_exact_mut(page_size / 8)
         .map(|page| NonNull::from(page).cast())
         .collect();
     // SAFETY: Each is `page_size` bytes, zeroed, of memory that was leaked and is used nowhere else.
-    unsafe { MappedPages::new(pages, page_size) }
+    unsafe { MappedPages::new(Leaked(pages), page_size) }
 }

@@ -110,6 +110,32 @@ impl Checker {
         true
     }
 
+    /// Takes one finished page without a copy, if it can be lent, and returns its number: `keep` has noted
+    /// that somebody refers to it. Else reads it as [`Checker::read`] does.
+    pub fn lend<B: Backend>(
+        &mut self,
+        channel: &Channel<B>,
+        keep: impl FnOnce(u32),
+    ) -> Option<u32> {
+        let chunk = self.reader.next(channel)?;
+        let header = *chunk.header();
+        let records = self.reader.records(channel, &chunk, <[u8]>::to_vec);
+        let mut lent = None;
+        let refused = self.reader.lend(channel, chunk, |page| {
+            keep(page);
+            lent = Some(page);
+        });
+        match refused {
+            None => self.check(&header, &records),
+            Some(chunk) => {
+                if self.reader.consume(channel, chunk) {
+                    self.check(&header, &records);
+                }
+            }
+        }
+        lent
+    }
+
     /// Reads one page as somebody does who maps the channel; [`false`] if there is none.
     pub fn read_mapped<B: Backend>(&mut self, channel: &Channel<B>) -> bool {
         let backend = channel.backend();

@@ -15,6 +15,7 @@ use std::sync::atomic::{
     Ordering, //
 };
 use weir_core::{
+    Backend,
     Channel,
     Class,
     Mode,
@@ -273,6 +274,64 @@ fn paged_mapped_two_writers() {
     });
 }
 
+/// A page is lent to a third party, which reads it and lets go with `ordering`; CPUs that have no page left take
+/// it back meanwhile.
+fn lent(name: &'static str, writers: &'static [(usize, u16)], ordering: Ordering) {
+    let check = Check {
+        name,
+        kind: PAGED,
+        pages: 4,
+        a_page: 1,
+        preemptions: 3,
+    };
+    check.checked::<Sound>(move |channel, mut checker| {
+        (0..3).for_each(|number| assert!(write(&channel, 0, number)));
+        // The fourth page is the other CPU's.
+        assert!(write(&channel, 1, 3));
+        let memory = channel.backend().memory();
+        let page = checker
+            .lend(&channel, |page| memory.hold(page))
+            .expect("a pool");
+        let holder = {
+            let channel = channel.clone();
+            thread::spawn(move || {
+                let memory = channel.backend().memory();
+                memory.read(page, 0..memory.page_size(), |_| ());
+                memory.let_go(page, ordering);
+            })
+        };
+        let others: Vec<_> = writers[1..]
+            .iter()
+            .map(|&(cpu, number)| writer(&channel, cpu, number..number + 1))
+            .collect();
+        let (cpu, number) = writers[0];
+        let mut written: Vec<_> = (0..4).collect();
+        written.extend(write(&channel, cpu, number).then_some(number));
+        for other in others {
+            written.extend(other.join().expect("no panic"));
+        }
+        holder.join().expect("no panic");
+        let refused = (4 + writers.len() - written.len()) as u64;
+        end_whole(&channel, &mut checker, &written, refused);
+        assert!(channel.take_back() || channel.lent() == 0);
+    });
+}
+
+#[test]
+fn paged_lent_page_is_used_again() {
+    lent("paged, lent page used again", &[(0, 10)], Ordering::Release);
+}
+
+#[test]
+fn paged_lent_page_is_taken_back_by_two() {
+    let writers = &[(0, 10), (1, 11)];
+    lent(
+        "paged, lent page taken back by two",
+        writers,
+        Ordering::Release,
+    );
+}
+
 /// Two CPUs publish at the same time.
 #[test]
 fn paged_two_writers() {
@@ -480,6 +539,12 @@ fn a_missing_release_is_found() {
 #[should_panic]
 fn a_missing_release_is_found_in_rings() {
     writer_and_reader::<NoRelease>("per-cpu, no release", PER_CPU, 3);
+}
+
+#[test]
+#[should_panic]
+fn a_reference_given_up_too_early_is_found() {
+    lent("paged, lent, no release", &[(0, 10)], Ordering::Relaxed);
 }
 
 #[test]
