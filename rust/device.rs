@@ -9,9 +9,12 @@ use crate::{
         self,
         device::{
             Poll,
-            Readiness, //
+            Readiness,
+            Splice, //
         },
+        lender::Lender,
         locked_memory::LockedMemory,
+        pipe::Pipe,
         rights,
         wait_queue::PollTable,
     },
@@ -70,6 +73,8 @@ use weir_core::uapi::{
 pub(crate) struct OpenFile {
     channel: SetOnce<Arc<Channel>>,
     attachment: SetOnce<Attachment>,
+    /// Made when pages are first spliced.
+    lender: SetOnce<Lender<Channel>>,
     #[pin]
     counters: counter::Table,
     #[pin]
@@ -120,6 +125,17 @@ impl OpenFile {
         Ok(())
     }
 
+    /// What pages of the channel belong to while they are in pipes; none if the channel lends none, or the
+    /// kernel lacks the memory, in which case they are copied.
+    fn lender(&self) -> Option<&Lender<Channel>> {
+        let channel = self.channel.as_ref()?;
+        if self.lender.as_ref().is_none() && channel.lends() {
+            // Of two that are made at the same time one is dropped.
+            self.lender.populate(Lender::new(channel.clone()).ok()?);
+        }
+        self.lender.as_ref()
+    }
+
     fn status(&self, request: &mut StatusReq) -> Result {
         let status = self.channel()?.status(request.cpu as usize)?;
         request.pages = status.pages;
@@ -153,6 +169,7 @@ impl MiscDevice for OpenFile {
             pin_init!(Self {
                 channel: SetOnce::new(),
                 attachment: SetOnce::new(),
+                lender: SetOnce::new(),
                 counters <- counter::Table::new(),
                 timer <- new_mutex!(None, "weir_timer"),
             }),
@@ -238,5 +255,18 @@ impl Poll for OpenFile {
             Ok(channel) => channel.poll(file, table, &mut this.timer.lock()),
             Err(_) => Readiness::Error,
         }
+    }
+}
+
+impl Splice for OpenFile {
+    fn splice(
+        this: Pin<&Self>,
+        pipe: &mut Pipe<'_>,
+        len: usize,
+        nonblocking: bool,
+    ) -> Result<usize> {
+        let this = this.get_ref();
+        this.channel()?
+            .splice(pipe, len, this.lender(), nonblocking)
     }
 }

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A misc device whose files can be polled.
+//! A misc device whose files can be polled and spliced from.
 //!
 //! `kernel::miscdevice` makes the file operations but has no `poll` and no `splice_read`. They are taken
 //! from there, and those are added. C header: `include/linux/miscdevice.h`.
 
 use super::{
     bindings,
+    pipe::Pipe,
     wait_queue::PollTable, //
 };
 use core::{
     cell::UnsafeCell,
-    marker::PhantomData, //
+    marker::PhantomData,
+    ptr::NonNull, //
 };
 use kernel::{
     error::to_result,
     fs::{
+        file::flags::O_NONBLOCK,
         File,
         Kiocb, //
     },
@@ -55,13 +58,29 @@ pub(crate) trait Poll: MiscDevice {
     ) -> Readiness;
 }
 
+/// Private data of an open file that pages can be spliced from.
+pub(crate) trait Splice: MiscDevice {
+    /// Puts at most `len` bytes into `pipe`, and returns how many; none, at the end. May sleep unless
+    /// `nonblocking`.
+    ///
+    /// # Errors
+    ///
+    /// As of a read.
+    fn splice(
+        device: <Self::Ptr as ForeignOwnable>::Borrowed<'_>,
+        pipe: &mut Pipe<'_>,
+        len: usize,
+        nonblocking: bool,
+    ) -> Result<usize>;
+}
+
 /// A registered device. Everybody may open it; what a file may do is for its operations to say.
 ///
 /// # Invariants
 ///
 /// `device` is registered, and its operations are `operations`.
 #[pin_data(PinnedDrop)]
-pub(crate) struct PolledDevice<T: Poll> {
+pub(crate) struct PolledDevice<T: Poll + Splice> {
     #[pin]
     device: Opaque<kernel::bindings::miscdevice>,
     operations: KBox<UnsafeCell<kernel::bindings::file_operations>>,
@@ -69,11 +88,11 @@ pub(crate) struct PolledDevice<T: Poll> {
 }
 
 // SAFETY: A device may be deregistered by another thread than registered it.
-unsafe impl<T: Poll> Send for PolledDevice<T> {}
+unsafe impl<T: Poll + Splice> Send for PolledDevice<T> {}
 // SAFETY: There are no methods that change it.
-unsafe impl<T: Poll> Sync for PolledDevice<T> {}
+unsafe impl<T: Poll + Splice> Sync for PolledDevice<T> {}
 
-impl<T: Poll> PolledDevice<T> {
+impl<T: Poll + Splice> PolledDevice<T> {
     /// Registers it.
     pub(crate) fn register(name: &'static CStr) -> impl PinInit<Self, Error> {
         let raw = MiscDeviceOptions { name }.into_raw::<T>();
@@ -83,8 +102,7 @@ impl<T: Poll> PolledDevice<T> {
                 // SAFETY: `into_raw` points it to a constant.
                 let mut operations = unsafe { *raw.fops };
                 operations.poll = Some(poll::<T>);
-                // By way of `read_iter`.
-                operations.splice_read = Some(kernel::bindings::copy_splice_read);
+                operations.splice_read = Some(splice_read::<T>);
                 KBox::new(UnsafeCell::new(operations), GFP_KERNEL)?
             },
             device <- Opaque::try_ffi_init(|slot: *mut kernel::bindings::miscdevice| {
@@ -103,7 +121,7 @@ impl<T: Poll> PolledDevice<T> {
 }
 
 #[pinned_drop]
-impl<T: Poll> PinnedDrop for PolledDevice<T> {
+impl<T: Poll + Splice> PinnedDrop for PolledDevice<T> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: It is registered, by the type invariants.
         unsafe { kernel::bindings::misc_deregister(self.device.get()) };
@@ -135,6 +153,33 @@ unsafe extern "C" fn poll<T: Poll>(
         Readiness::Error => kernel::bindings::POLLERR,
     };
     mask as kernel::bindings::__poll_t
+}
+
+/// # Safety
+///
+/// `file` is open and was opened by the operations of `T`; `pipe` is valid, and locked by the caller.
+unsafe extern "C" fn splice_read<T: Splice>(
+    file: *mut kernel::bindings::file,
+    _position: *mut kernel::bindings::loff_t,
+    pipe: *mut kernel::bindings::pipe_inode_info,
+    len: usize,
+    flags: kernel::ffi::c_uint,
+) -> isize {
+    // SAFETY: `open` stored the data there, and `release` is not called before this returns.
+    let device = unsafe { <T::Ptr as ForeignOwnable>::borrow((*file).private_data) };
+    // SAFETY: The file is valid for this call, in which there is no fdget_pos region.
+    let file = unsafe { File::from_raw_file(file) };
+    let nonblocking = file.flags() & O_NONBLOCK != 0 || flags & bindings::SPLICE_F_NONBLOCK != 0;
+    let Some(pipe) = NonNull::new(pipe) else {
+        return EINVAL.to_errno() as isize;
+    };
+    // SAFETY: By the safety requirements.
+    let mut pipe = unsafe { Pipe::from_raw(pipe) };
+    match T::splice(device, &mut pipe, len, nonblocking) {
+        // It is no more than `len`, which the caller has limited to less.
+        Ok(count) => count as isize,
+        Err(error) => error.to_errno() as isize,
+    }
 }
 
 /// Whether a read must not block.

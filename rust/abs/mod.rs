@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod cpus;
 pub(crate) mod device;
 pub(crate) mod iov;
+pub(crate) mod lender;
 pub(crate) mod locked_memory;
 pub(crate) mod mmap;
 pub(crate) mod module_file;
@@ -16,6 +17,7 @@ pub(crate) mod per_cpu;
 #[cfg(CONFIG_PERF_EVENTS)]
 pub(crate) mod perf_event;
 pub(crate) mod pin;
+pub(crate) mod pipe;
 pub(crate) mod rights;
 pub(crate) mod task_walk;
 mod uapi_check;

@@ -4,9 +4,12 @@
  * those have come from there (see rust/bindings/bindgen_parameters), so that both sides share
  * them.
  */
+#include <linux/anon_inodes.h>
 #include <linux/errno.h>
 #include <linux/perf_event.h>
 #include <linux/pid.h>
+#include <linux/pipe_fs_i.h>
+#include <linux/splice.h>
 #include <linux/timekeeping.h>
 #include <linux/weir.h>
 #include <uapi/linux/weir.h>

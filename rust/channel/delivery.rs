@@ -80,6 +80,39 @@ impl AsMut<[u64]> for Scratch {
 /// The reader of a channel.
 pub(super) type ChannelReader = Reader<ProgressTable, Scratch>;
 
+/// Where pages go.
+pub(super) trait Sink {
+    /// Whether `len` bytes fit.
+    fn takes(&self, len: usize) -> bool;
+
+    /// Takes `chunk`, which fits, out of the channel and puts it there. [`false`] if it was overwritten
+    /// meanwhile: then nothing is put there.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be put there. It stays in the channel, so it comes again.
+    fn put(&mut self, channel: &Channel, reader: &mut ChannelReader, chunk: Chunk) -> Result<bool>;
+}
+
+impl Sink for IovIterDest<'_> {
+    fn takes(&self, len: usize) -> bool {
+        len <= self.len()
+    }
+
+    fn put(&mut self, channel: &Channel, reader: &mut ChannelReader, chunk: Chunk) -> Result<bool> {
+        let mut fault = false;
+        let kept = iov::keep_if(self, |iov| {
+            let put = |bytes: &[u8]| (iov.copy_to_iter(bytes) == bytes.len()).then_some(());
+            fault = channel.copy(reader, &chunk, put).is_none();
+            !fault && reader.consume(&channel.engine, chunk)
+        });
+        if fault {
+            return Err(EFAULT);
+        }
+        Ok(kept)
+    }
+}
+
 /// The timer of whoever polls; it is stopped when this is dropped.
 pub(crate) type PollTimer = Option<ArcHrTimerHandle<Channel>>;
 
@@ -91,9 +124,14 @@ impl Channel {
     /// `EBUSY` (the reader maps the channel), `EINVAL` (not even one page fits), `EAGAIN` (there is none, and the caller does not wait),
     /// `EFAULT` (the page stays in the channel), `ERESTARTSYS` (signal).
     pub(crate) fn read(&self, iov: &mut IovIterDest<'_>, nonblocking: bool) -> Result<usize> {
-        if iov.len() < self.options.page_size {
+        if !iov.takes(self.options.page_size) {
             return Err(EINVAL);
         }
+        self.take(iov, nonblocking)
+    }
+
+    /// As [`Self::read`], to any place for at least one page.
+    pub(super) fn take(&self, sink: &mut impl Sink, nonblocking: bool) -> Result<usize> {
         let mut waited = false;
         loop {
             // Records are old enough if they are so by their time, or if the caller or the timer has
@@ -108,7 +146,7 @@ impl Channel {
             };
             // What was written before the end is there once the end is seen.
             let ended = self.has_ended();
-            let delivered = self.deliver(iov, before)?;
+            let delivered = self.deliver(sink, before)?;
             if delivered != 0 {
                 return Ok(delivered);
             }
@@ -127,33 +165,29 @@ impl Channel {
         }
     }
 
-    /// Copies pages while there are some, and returns how many bytes.
-    fn deliver(&self, iov: &mut IovIterDest<'_>, before: u64) -> Result<usize> {
+    /// Delivers pages while there are some, and returns how many bytes.
+    fn deliver(&self, sink: &mut impl Sink, before: u64) -> Result<usize> {
         let mut reader = self.reader.lock();
         if self.engine.is_mapped() {
             return Err(EBUSY);
         }
         let mut delivered = 0;
         let mut cpu = 0;
-        while iov.len() >= self.options.page_size {
+        while sink.takes(self.options.page_size) {
             let Some(chunk) = self.next_chunk(&mut reader, &mut cpu, before) else {
                 break;
             };
-            let mut fault = false;
-            let kept = iov::keep_if(iov, |iov| {
-                fault = self.copy(&mut reader, &chunk, iov).is_none();
-                // If it was overwritten meanwhile, the next one takes its place.
-                !fault && reader.consume(&self.engine, chunk)
-            });
-            if kept {
-                delivered += self.options.page_size;
-                continue;
+            match sink.put(self, &mut reader, chunk) {
+                Ok(true) => {
+                    delivered += self.options.page_size;
+                    continue;
+                }
+                // The next one takes its place.
+                Ok(false) => {}
+                Err(error) if delivered == 0 => return Err(error),
+                Err(_) => break,
             }
-            if fault && delivered == 0 {
-                // It was not consumed, so it comes again.
-                return Err(EFAULT);
-            }
-            if fault || kernel::current!().signal_pending() {
+            if kernel::current!().signal_pending() {
                 break;
             }
             clock::cond_resched();
@@ -193,14 +227,13 @@ impl Channel {
         }
     }
 
-    /// Copies one page; [`None`] if it cannot be written to.
-    fn copy(
+    /// Gives `put` all bytes of a page, one part after the other; [`None`] if it does not take one.
+    pub(super) fn copy(
         &self,
         reader: &mut ChannelReader,
         chunk: &Chunk,
-        iov: &mut IovIterDest<'_>,
+        mut put: impl FnMut(&[u8]) -> Option<()>,
     ) -> Option<()> {
-        let mut put = |bytes: &[u8]| (iov.copy_to_iter(bytes) == bytes.len()).then_some(());
         put(chunk.header().as_bytes())?;
         reader.records(&self.engine, chunk, &mut put)?;
         let (nop, mut rest) = chunk.nop();

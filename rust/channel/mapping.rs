@@ -31,7 +31,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// `EBUSY` (somebody is just reading), `EINVAL` (no such offset, another size, a private mapping, a channel that overwrites), `EACCES`,
+    /// `EBUSY` (somebody is just reading, or a page is lent), `EINVAL` (no such offset, another size, a private mapping, a channel that overwrites), `EACCES`,
     /// `ENOMEM`.
     pub(crate) fn map(&self, vma: &VmaNew) -> Result {
         if self.options.mode == Mode::Overwrite {
@@ -45,6 +45,7 @@ impl Channel {
                 // Against whoever just reads, and whoever else maps. Nobody is waited for, as whoever reads
                 // may be waiting for the memory that is being mapped to.
                 let _reader = self.reader.try_lock().ok_or(EBUSY)?;
+                self.stop_lending()?;
                 if !self.engine.is_mapped() {
                     self.engine.set_mapped();
                 }
@@ -56,7 +57,11 @@ impl Channel {
             }
             MMAP_PAGES => {
                 let pages = backend.memory().pages();
-                Mapping::new(vma, pages.bytes(), Access::Read)?.pages(pages)
+                let mapping = Mapping::new(vma, pages.bytes(), Access::Read)?;
+                let reader = self.reader.try_lock().ok_or(EBUSY)?;
+                self.stop_lending()?;
+                drop(reader);
+                mapping.pages(pages)
             }
             _ => Err(EINVAL),
         }

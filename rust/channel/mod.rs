@@ -8,6 +8,7 @@ mod mapping;
 mod mark;
 mod options;
 mod show;
+mod splice;
 mod write;
 
 pub(crate) use delivery::PollTimer;
@@ -87,6 +88,8 @@ pub(crate) struct Channel {
     attached: Atomic<bool>,
     /// Nobody writes any more.
     ended: Atomic<bool>,
+    /// Pages are in a mapping, or were once. Set, and looked at, by whoever has `reader`.
+    pages_mapped: Atomic<bool>,
 }
 
 /// The one reader of a channel that another module has created; it is free for another one when this is
@@ -148,6 +151,7 @@ impl Channel {
                 due: Atomic::new(false),
                 attached: Atomic::new(false),
                 ended: Atomic::new(false),
+                pages_mapped: Atomic::new(false),
             }),
             GFP_KERNEL,
         )

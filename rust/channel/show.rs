@@ -29,6 +29,8 @@ impl Channel {
         seq_print!(file, "weir-mode:\t{mode}\n");
         seq_print!(file, "weir-page-size:\t{}\n", self.options.page_size);
         seq_print!(file, "weir-pages:\t{}\n", self.options.pages);
+        while self.engine.take_back() {}
+        seq_print!(file, "weir-lent:\t{}\n", self.engine.lent());
         for cpu in 0..cpus::count() {
             let Some(status) = self.engine.status(cpu) else {
                 continue;

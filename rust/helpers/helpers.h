@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/pid_namespace.h>
+#include <linux/pipe_fs_i.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/topology.h>
@@ -42,6 +43,13 @@ void weir_helper_get_page(struct page *page);
 bool weir_helper_try_get_page(struct page *page);
 void weir_helper_put_page(struct page *page);
 bool weir_helper_page_is_held(struct page *page);
+
+/* pipe.c */
+unsigned int weir_helper_pipe_capacity(struct pipe_inode_info *pipe);
+unsigned int weir_helper_pipe_room(struct pipe_inode_info *pipe);
+void weir_helper_pipe_add(struct pipe_inode_info *pipe, struct page *page,
+			  const struct pipe_buf_operations *ops, unsigned long private);
+void weir_helper_get_file(struct file *file);
 
 /* memory.c */
 int weir_helper_lock_pages(unsigned long pages, struct mm_struct **mm);
