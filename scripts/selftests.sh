@@ -15,6 +15,8 @@ selftests=(
 	channel_torture
 	channel_models
 	channel_mmap
+	channel_splice
+	channel_lent
 	channel_order
 	channel_hotplug
 	kernel_api

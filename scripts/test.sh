@@ -80,14 +80,14 @@ program_arguments() {
 	vm\ module_reload) printf '%s' "$reload --times 10" ;;
 	*\ module_reload) printf '%s' "$reload" ;;
 	um\ channel_torture) printf '%s' '--seconds 0.05' ;;
-	um\ channel_models | um\ channel_mmap | um\ kernel_api) printf '%s' '--seconds 0.03' ;;
+	um\ channel_models | um\ channel_mmap | um\ channel_splice | um\ kernel_api) printf '%s' '--seconds 0.03' ;;
 	um\ channel_order) printf '%s' '--seconds 0.08' ;;
 	um\ channel_nested) printf '%s' '--patience 1' ;;
 	um\ inject_len) printf '%s' '--stride 9' ;;
 	um\ inject_fork_storm) printf '%s' '--seconds 0.15' ;;
 	vm\ channel_torture | vm\ channel_order) printf '%s' '--seconds 0.2' ;;
-	vm\ channel_models | vm\ channel_mmap | vm\ kernel_api) printf '%s' '--seconds 0.1' ;;
-	debug\ channel_models | debug\ channel_mmap | debug\ kernel_api) printf '%s' '--seconds 0.12' ;;
+	vm\ channel_models | vm\ channel_mmap | vm\ channel_splice | vm\ kernel_api) printf '%s' '--seconds 0.1' ;;
+	debug\ channel_models | debug\ channel_mmap | debug\ channel_splice | debug\ kernel_api) printf '%s' '--seconds 0.12' ;;
 	vm\ channel_hotplug | debug\ channel_hotplug) printf '%s' '--times 4' ;;
 	esac
 }

@@ -12,6 +12,10 @@ use crate::{
         now,
         Session, //
     },
+    spliced::{
+        lent,
+        Pipe, //
+    },
     torture::{
         Start,
         Torture, //
@@ -19,11 +23,13 @@ use crate::{
 };
 use anyhow::{
     ensure,
+    Context,
     Result, //
 };
 use libweir::{
     uapi::MODE_OVERWRITE,
     ChannelOptions,
+    Errno,
     MappedReader,
     Ready, //
 };
@@ -44,6 +50,8 @@ pub enum Reading {
     Fast,
     /// The same from a mapping, without a system call for each page.
     Mapped,
+    /// By `splice()` into pipes, each of which is read only when the next one is full.
+    Spliced,
 }
 
 /// A small pool, so that a slow reader surely loses.
@@ -81,6 +89,8 @@ pub fn exercise(
     let run = torture.start(session.channel(), request)?;
     if reading == Reading::Mapped {
         read_mapped(&mut session, &mut ledger, duration, || run.stop())?;
+    } else if reading == Reading::Spliced {
+        read_spliced(&mut session, &mut ledger, duration, || run.stop())?;
     } else {
         let begin = Instant::now();
         while begin.elapsed() < duration {
@@ -112,6 +122,50 @@ pub fn exercise(
         ensure!(status.attempted > 0, "this writer did nothing: {status:?}");
     }
     Ok(totals)
+}
+
+/// Splices for `duration`, calls `stop`, and splices what is left.
+///
+/// # Errors
+///
+/// Those of splicing and waiting, of `stop`, and what is wrong with a page.
+pub fn read_spliced(
+    session: &mut Session,
+    ledger: &mut Ledger,
+    duration: Duration,
+    stop: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let (channel, verifier) = session.split();
+    let page_size = channel.granted().page_size as usize;
+    let size = 16 * page_size;
+    let mut pipes = [Pipe::new(size)?, Pipe::new(size)?];
+    let mut turn = 0;
+    // Fills one pipe, then reads the other, which was filled before. Returns whether there was anything.
+    let mut take = || -> Result<bool> {
+        let filled = match pipes[turn].fill(channel, size) {
+            Err(Errno::AGAIN) => 0,
+            result => result.context("splice()")?,
+        };
+        turn = 1 - turn;
+        let bytes = pipes[turn].empty()?;
+        for page in bytes.chunks_exact(page_size) {
+            verifier.page(page, now(), |cpu, record| ledger.record(cpu, record))?;
+        }
+        Ok(filled + bytes.len() > 0)
+    };
+    let begin = Instant::now();
+    while begin.elapsed() < duration {
+        channel.poll(Some(Duration::from_millis(100)))?;
+        take()?;
+    }
+    stop()?;
+    // Losses that there was no page to tell of are told by the second.
+    for _ in 0..2 {
+        channel.flush()?;
+        while take()? {}
+    }
+    ensure!(lent(channel)? == 0, "pages are lent that nobody has");
+    Ok(())
 }
 
 /// Reads from a mapping for `duration`, calls `stop`, and reads what is left.

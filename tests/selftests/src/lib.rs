@@ -15,6 +15,7 @@ pub mod mapping;
 pub mod payload;
 pub mod requests;
 pub mod session;
+pub mod spliced;
 pub mod syscall;
 pub mod tasks;
 pub mod torture;

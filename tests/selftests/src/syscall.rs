@@ -23,6 +23,11 @@ use rustix::{
         MprotectFlags,
         ProtFlags, //
     },
+    pipe::{
+        vmsplice,
+        IoSliceRaw,
+        SpliceFlags, //
+    },
 };
 use std::{
     ffi::c_void,
@@ -100,6 +105,18 @@ pub fn ioctl<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: Argument<'_>) -> Result
     // go by the opcode or by the size in the first word write. Guarded memory is lent exclusively, and
     // the kernel, which copies upwards, meets the guard before it meets anything else.
     unsafe { rustix::ioctl::ioctl(fd, Call { opcode, address }) }
+}
+
+/// Takes bytes out of a pipe, of which `pipe` is the end to read from.
+///
+/// # Errors
+///
+/// Those of `vmsplice()`.
+pub fn vmsplice_from<Fd: AsFd>(pipe: Fd, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let to = [IoSliceRaw::from_slice_mut(bytes)];
+    // SAFETY: The kernel writes to memory that is borrowed exclusively. If the descriptor were the other end of
+    // a pipe, it would read that memory later, and what is there then does not matter to anybody.
+    unsafe { vmsplice(pipe, &to, SpliceFlags::empty()) }
 }
 
 /// Bytes that cannot be accessed behind guarded memory: more than any ioctl of these tests says that its

@@ -44,6 +44,7 @@ use weir_selftests::{
         absent,
         open_device, //
     },
+    spliced::Pipe,
     torture::Torture,
 };
 
@@ -194,6 +195,25 @@ fn map(context: &mut Context) -> Verdict {
     })
 }
 
+/// Without the memory that lending needs, pages are copied; without that for a copy, they stay.
+fn splice(context: &mut Context) -> Verdict {
+    for model in [MODEL_PAGED, MODEL_PER_CPU] {
+        let prepare = || {
+            let channel = Channel::create(&ChannelOptions { model, ..small() })?;
+            channel.inject(&mut request(Default::default(), 3, 0))?;
+            channel.flush()?;
+            Ok((channel, Pipe::new(64 << 10)?))
+        };
+        every_allocation(
+            &context.faults,
+            &format!("splicing from model {model}"),
+            prepare,
+            |(channel, pipe)| pipe.fill(channel, 1 << 16).map(drop),
+        )?;
+    }
+    Ok(())
+}
+
 fn open(context: &mut Context) -> Verdict {
     every_allocation(
         &context.faults,
@@ -251,6 +271,7 @@ fn main() -> ExitCode {
             ("open", open),
             ("create", create),
             ("map", map),
+            ("splice", splice),
             ("use_it", use_it),
             ("create_by_name", create_by_name),
         ],

@@ -10,6 +10,7 @@ use anyhow::{
 };
 use clap::Parser;
 use libweir::{
+    uapi::PAGE_MAGIC,
     Channel,
     ChannelOptions,
     DumpOptions, //
@@ -45,6 +46,7 @@ use weir_selftests::{
         self,
         Standing, //
     },
+    dump,
     ktap::{
         self,
         note,
@@ -52,6 +54,10 @@ use weir_selftests::{
         Verdict, //
     },
     session::Session,
+    spliced::{
+        lent,
+        Pipe, //
+    },
     tasks,
 };
 
@@ -147,14 +153,31 @@ fn setup(arguments: Arguments) -> Result<Context> {
 }
 
 /// An open descriptor keeps the module, with and without a channel.
-fn busy(_: &mut Context) -> Verdict {
+fn busy(context: &mut Context) -> Verdict {
     let unused = weir_selftests::session::open_device()?;
     check_busy("an open descriptor")?;
     drop(unused);
     let channel = Channel::create(&ChannelOptions::default())?;
     check_busy("a channel")?;
     // And it still works.
-    dump_once(&channel)
+    dump_once(&channel)?;
+    // What was spliced from it without a copy keeps the module after it.
+    channel.inject(&mut dump::request(Default::default(), 0, 0))?;
+    channel.flush()?;
+    let mut pipe = Pipe::new(64 << 10)?;
+    let count = pipe.fill(&channel, channel.granted().page_size as usize)?;
+    ensure!(lent(&channel)? == 1, "a page was not lent");
+    drop(channel);
+    check_busy("a page in a pipe")?;
+    let bytes = pipe.empty()?;
+    ensure!(
+        bytes.len() == count && bytes.starts_with(&PAGE_MAGIC.to_ne_bytes()),
+        "the page in the pipe is none"
+    );
+    drop(pipe);
+    // Now it can go.
+    unload(WEIR)?;
+    load(&context.module)
 }
 
 fn check_busy(what: &str) -> Verdict {
@@ -189,8 +212,8 @@ fn reload(context: &mut Context) -> Verdict {
 fn works(context: &mut Context) -> Verdict {
     let mut session = Session::open(&ChannelOptions::default(), 64)?;
     let before = tasks::all()?;
-    let (dumped, _) = weir_selftests::dump::dump(&mut session, 0, 0)?;
-    weir_selftests::dump::compare(&dumped, &before, &tasks::all()?)?;
+    let (dumped, _) = dump::dump(&mut session, 0, 0)?;
+    dump::compare(&dumped, &before, &tasks::all()?)?;
     drop(session);
     // Left as it was found.
     match context.torture.take() {
