@@ -105,10 +105,16 @@ impl<B: Backend> Channel<B> {
             // In this order: while there is a chain, `open` is not empty, so no interrupt changes it.
             let first = cpu.chain.load();
             let open = OpenWord(cpu.open.load());
-            if first == NO_CHAIN || Self::is_only_page(first, open) {
+            if first == NO_CHAIN {
+                // An interrupt may have come in between, and begun a chain.
+                if open.is_empty() {
+                    return open;
+                }
+            } else if Self::is_only_page(first, open) {
                 return open;
+            } else {
+                self.publish_first(cpu, first, open);
             }
-            self.publish_first(cpu, first, open);
         }
     }
 

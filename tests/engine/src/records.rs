@@ -19,6 +19,7 @@ use weir_core::{
     PageMemory,
     Progress,
     Reader,
+    RecordLen,
     Word,
     HEADER_SIZE, //
 };
@@ -32,10 +33,17 @@ pub const RECORD: usize = 16;
 
 const TYPE: u32 = 77;
 
-/// Writes `number` on `cpu`; [`false`] if it was lost.
+/// Writes `number` on `cpu`; [`false`] if it was lost. Odd ones are written as by those who know that the clock
+/// never goes backwards.
 pub fn write<B: Backend>(channel: &Channel<B>, cpu: usize, number: u16) -> bool {
     let pin = On(cpu);
-    let Ok(room) = channel.reserve(&pin, RECORD, Class::Live) else {
+    let len = RecordLen::new(RECORD).expect("it fits a page");
+    let steadily = || channel.try_reserve(&pin, len, || channel.backend().clock(), true);
+    let room = match number % 2 {
+        0 => channel.reserve(&pin, RECORD, Class::Live),
+        _ => steadily().map_or_else(|| channel.reserve_slowly(&pin, len, Class::Live), Ok),
+    };
+    let Ok(room) = room else {
         return false;
     };
     let header = RecordHeader {
@@ -64,6 +72,8 @@ pub struct Checker {
     /// Pages of each queue that were read where the channel is mapped.
     had: Vec<u64>,
     nop_allowed: bool,
+    /// No record comes any more that is older.
+    complete_until: u32,
 }
 
 impl Checker {
@@ -78,7 +88,25 @@ impl Checker {
             ends: vec![0; cpus],
             had: Vec::new(),
             nop_allowed: false,
+            complete_until: 0,
         }
+    }
+
+    /// Finds out how far the stream is complete, unless some CPU is seen in the middle of a write, and reads the
+    /// finished pages. What comes later is not older.
+    pub fn mark<B: Backend>(&mut self, channel: &Channel<B>) {
+        let now = channel.backend().clock();
+        if !(0..self.cpus).all(|cpu| channel.is_quiet(cpu)) {
+            return;
+        }
+        let until = self.reader.complete_until(channel, now) as u32;
+        while self.read(channel, false) {}
+        self.complete_until = self.complete_until.max(until);
+    }
+
+    /// The time of the last mark.
+    pub fn complete_until(&self) -> u32 {
+        self.complete_until
     }
 
     /// Reservations are dropped in this test.
@@ -214,6 +242,11 @@ impl Checker {
             assert_eq!(numbers[0], !numbers[1]);
             let time = u32::read_from_bytes(time).expect("a time");
             assert!(last <= time && time <= header.timestamp_end as u32);
+            assert!(
+                self.complete_until <= time,
+                "a record of {time} comes after the mark of {}",
+                self.complete_until
+            );
             last = time;
             let number = numbers[0];
             *self.numbers.entry(number).or_default() += 1;

@@ -109,6 +109,13 @@ impl World {
         }
     }
 
+    /// Marks how far the stream is complete.
+    fn mark(&self) {
+        if let Ok(mut checker) = self.checker.try_borrow_mut() {
+            checker.mark(&self.channel);
+        }
+    }
+
     /// As [`World::read`], of finished pages, without a copy where that is possible. The last of them is
     /// in two places afterwards.
     fn lend(&self) {
@@ -200,6 +207,8 @@ enum Event {
     Read,
     /// Another CPU writes so many records.
     OtherCpu(usize),
+    /// The reader asks how far the stream is complete.
+    Mark,
     /// The reader takes finished pages without a copy.
     Lend,
     /// What was lent is let go.
@@ -207,7 +216,7 @@ enum Event {
 }
 
 impl Event {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Interrupt(1),
         Self::Interrupt(A_PAGE),
         Self::Interrupt(2 * A_PAGE + 1),
@@ -215,6 +224,7 @@ impl Event {
         Self::Read,
         Self::OtherCpu(1),
         Self::OtherCpu(2 * A_PAGE + 1),
+        Self::Mark,
         Self::Lend,
         Self::LetGo,
     ];
@@ -223,7 +233,7 @@ impl Event {
     fn all(kind: Kind) -> &'static [Self] {
         match kind {
             (Model::Paged, Mode::Discard) => &Self::ALL,
-            _ => &Self::ALL[..7],
+            _ => &Self::ALL[..8],
         }
     }
 
@@ -235,6 +245,7 @@ impl Event {
             }
             Self::Read => world.read(true),
             Self::OtherCpu(records) => world.write_some(1, records),
+            Self::Mark => world.mark(),
             Self::Lend => world.lend(),
             Self::LetGo => world.let_go(),
         }
@@ -250,18 +261,26 @@ enum Scenario {
     WriteFull,
     /// The reader, with a page finished and another open.
     Read,
+    /// The reader marks how far the stream is complete, with a page finished and another open.
+    Mark,
     /// The reader lends a page, and a second one while the first is let go; then all are used again.
     Lend,
 }
 
 impl Scenario {
-    const ALL: [Self; 4] = [Self::Write, Self::WriteFull, Self::Read, Self::Lend];
+    const ALL: [Self; 5] = [
+        Self::Write,
+        Self::WriteFull,
+        Self::Read,
+        Self::Mark,
+        Self::Lend,
+    ];
 
     /// Rings lend nothing.
     fn all(kind: Kind) -> &'static [Self] {
         match kind {
             (Model::Paged, Mode::Discard) => &Self::ALL,
-            _ => &Self::ALL[..3],
+            _ => &Self::ALL[..4],
         }
     }
 
@@ -269,7 +288,7 @@ impl Scenario {
         let records = match self {
             Self::Write => 0,
             Self::WriteFull => world.capacity() * A_PAGE,
-            Self::Read => A_PAGE + 1,
+            Self::Read | Self::Mark => A_PAGE + 1,
             Self::Lend => world.capacity() * A_PAGE,
         };
         for _ in 0..records {
@@ -289,6 +308,12 @@ impl Scenario {
                 world.write(0);
             }
             Self::Read => world.read(true),
+            Self::Mark => {
+                world.mark();
+                world.write(0);
+                world.read(true);
+                world.mark();
+            }
             Self::Lend => {
                 world.lend();
                 world.let_go();
@@ -342,6 +367,27 @@ fn one_event_at_every_step() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn marks_advance() {
+    for kind in KINDS {
+        let world = World::new(kind, 4);
+        let mut last = 0;
+        for _ in 0..3 * A_PAGE {
+            world.write(0);
+            if kind.0 == Model::Shared {
+                // What is in a page of all CPUs cannot be read before it is finished.
+                world.channel.close(&On(0));
+            }
+            world.read(true);
+            world.mark();
+            let until = world.checker.borrow().complete_until();
+            assert!(until > last, "{kind:?}");
+            last = until;
+        }
+        world.end();
     }
 }
 
