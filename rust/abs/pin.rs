@@ -23,21 +23,31 @@ impl Drop for PreemptGuard {
 }
 
 /// Preemption is off as long as this lives, so that the CPU is known.
-pub(crate) struct PinnedCpu(PreemptGuard);
+///
+/// # Invariants
+///
+/// `cpu` is where the code that holds it runs, or nothing where that is looked up as fast as it is kept.
+pub(crate) struct PinnedCpu {
+    guard: PreemptGuard,
+    cpu: count::Cpu,
+}
 
 impl PinnedCpu {
     /// Stays on this CPU from now on. Any context.
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        count::disable();
-        // INVARIANT: It was just turned off.
-        Self(PreemptGuard(NotThreadSafe::default()))
+        let cpu = count::disable();
+        // INVARIANT: It was just turned off, and this is the CPU.
+        Self {
+            guard: PreemptGuard(NotThreadSafe::default()),
+            cpu,
+        }
     }
 
     /// Only what keeps it here.
     #[inline(always)]
     pub(crate) fn into_guard(self) -> PreemptGuard {
-        self.0
+        self.guard
     }
 }
 
@@ -48,9 +58,13 @@ mod count {
     use super::super::bindings;
     use core::arch::asm;
 
+    /// Nothing has to be kept to know the CPU.
+    #[derive(Clone, Copy)]
+    pub(super) struct Cpu;
+
     /// `preempt_disable_notrace()`.
     #[inline(always)]
-    pub(super) fn disable() {
+    pub(super) fn disable() -> Cpu {
         // SAFETY: It is a variable of each CPU, which `gs` points to. One instruction is atomic against
         // interrupts of this CPU, and against going to another. What follows is not moved before, as it is
         // no `nomem`.
@@ -62,11 +76,12 @@ mod count {
                     options(nostack)),
             }
         }
+        Cpu
     }
 
     /// `raw_smp_processor_id()`.
     #[inline(always)]
-    pub(super) fn cpu() -> usize {
+    pub(super) fn number(Cpu: Cpu) -> usize {
         let cpu: usize;
         // SAFETY: A variable of each CPU, too.
         unsafe {
@@ -113,18 +128,19 @@ mod count {
 mod count {
     use super::super::bindings;
 
-    /// `preempt_disable_notrace()`.
+    /// The number of the CPU.
+    pub(super) type Cpu = u32;
+
+    /// `preempt_disable_notrace()`, and `raw_smp_processor_id()`.
     #[inline]
-    pub(super) fn disable() {
+    pub(super) fn disable() -> Cpu {
         // SAFETY: May be called in any context.
-        unsafe { bindings::weir_helper_preempt_disable() };
+        unsafe { bindings::weir_helper_preempt_disable() }
     }
 
-    /// `raw_smp_processor_id()`.
     #[inline]
-    pub(super) fn cpu() -> usize {
-        // SAFETY: May be called in any context.
-        unsafe { bindings::weir_helper_cpu() as usize }
+    pub(super) fn number(cpu: Cpu) -> usize {
+        cpu as usize
     }
 
     /// `preempt_enable_notrace()`.
@@ -147,7 +163,7 @@ unsafe impl Pinned for PinnedCpu {
 
     #[inline(always)]
     fn cpu(&self) -> usize {
-        count::cpu()
+        count::number(self.cpu)
     }
 }
 

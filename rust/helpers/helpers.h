@@ -19,8 +19,7 @@
 #include <linux/wait.h>
 
 /* preempt.c */
-void weir_helper_preempt_disable(void);
-unsigned int weir_helper_cpu(void);
+unsigned int weir_helper_preempt_disable(void);
 void weir_helper_preempt_enable(void);
 void weir_helper_cond_resched(void);
 

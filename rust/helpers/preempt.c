@@ -6,13 +6,10 @@
 
 #include "helpers.h"
 
-notrace void weir_helper_preempt_disable(void)
+/* Says on which CPU that is. */
+notrace unsigned int weir_helper_preempt_disable(void)
 {
 	preempt_disable_notrace();
-}
-
-notrace unsigned int weir_helper_cpu(void)
-{
 	return raw_smp_processor_id();
 }
 
