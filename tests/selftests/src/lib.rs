@@ -11,6 +11,7 @@ pub mod dump;
 pub mod exercise;
 pub mod ktap;
 pub mod ledger;
+pub mod loaded;
 pub mod mapping;
 pub mod payload;
 pub mod requests;

@@ -14,16 +14,8 @@ use libweir::{
     Page,
     Record, //
 };
-use nix::kmod::{
-    delete_module,
-    finit_module,
-    DeleteModuleFlags,
-    ModuleInitFlags, //
-};
 use std::{
     collections::BTreeSet,
-    ffi::CString,
-    fs::File,
     path::{
         Path,
         PathBuf, //
@@ -43,6 +35,7 @@ use weir_selftests::{
         skip,
         Verdict, //
     },
+    loaded::Loaded,
 };
 
 /// Tests the samples.
@@ -61,34 +54,11 @@ struct Arguments {
     print_switches: Option<PathBuf>,
 }
 
-/// A module that is loaded until this is dropped.
-struct Loaded(&'static str);
-
-impl Loaded {
-    fn load(path: Option<&Path>, name: &'static str) -> Result<Self> {
-        let path = path.with_context(|| skip_without(name))?;
-        let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
-        finit_module(&file, c"", ModuleInitFlags::empty())
-            .with_context(|| format!("loading {}", path.display()))?;
-        Ok(Self(name))
-    }
-
-    fn unload(&self) -> Result<()> {
-        let name = CString::new(self.0)?;
-        delete_module(&name, DeleteModuleFlags::empty())
-            .with_context(|| format!("unloading {}", self.0))
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        // After a test that went well it has gone already.
-        let _ = self.unload();
-    }
-}
-
-fn skip_without(name: &str) -> ktap::Skip {
-    ktap::Skip(format!("{name}.ko was not given"))
+fn load(path: Option<&Path>, name: &'static str) -> Result<Loaded> {
+    Loaded::load(
+        path.ok_or_else(|| skip(format!("{name}.ko was not given")))?,
+        name,
+    )
 }
 
 fn attach(name: &str) -> Result<Channel> {
@@ -121,7 +91,7 @@ fn pid_at(data: &[u8], offset: usize) -> Result<u32> {
 
 /// Each `sleep()` of this task is a switch away from it and one back to it.
 fn switches(arguments: &mut Arguments) -> Verdict {
-    let module = Loaded::load(arguments.switches.as_deref(), "weir_switches")?;
+    let module = load(arguments.switches.as_deref(), "weir_switches")?;
     let channel = attach("weir_switches")?;
     for _ in 0..10 {
         sleep(Duration::from_millis(1));
@@ -161,7 +131,7 @@ fn events_to_the_end(channel: &Channel) -> Verdict {
 
 /// A task that sleeps is woken.
 fn wakeups(arguments: &mut Arguments) -> Verdict {
-    let module = Loaded::load(arguments.wakeups.as_deref(), "weir_wakeups")?;
+    let module = load(arguments.wakeups.as_deref(), "weir_wakeups")?;
     let channel = attach("weir_wakeups")?;
     for _ in 0..10 {
         sleep(Duration::from_millis(1));
@@ -198,7 +168,7 @@ fn print_switches(arguments: &mut Arguments) -> Verdict {
         .print_switches
         .as_deref()
         .ok_or_else(|| skip("the program was not given"))?;
-    let module = Loaded::load(arguments.switches.as_deref(), "weir_switches")?;
+    let module = load(arguments.switches.as_deref(), "weir_switches")?;
     let output = Command::new(program)
         .arg("7")
         .output()
