@@ -65,10 +65,9 @@ check: setup
 torture: setup
 	@scripts/torture.sh "$(or $(MINUTES),5)"
 
-## bench: what a record costs, in instructions beside ftrace's, and in ns beside the clock
+## bench: what a record costs, beside other tracers: in instructions, in ns, in GB/s
 bench: setup
 	@scripts/bench.sh
-	@cd tools && cargo bench --locked -p weir-engine --bench record
 
 ## kselftest: run the tests on this machine, where the module is loaded (as root)
 kselftest: install-kselftest

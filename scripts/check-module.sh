@@ -31,7 +31,7 @@ failed=0
 rm -rf "$top/build/lint"
 if build lint "$top" CLIPPY=1 W=1 &&
 	build lint/tests "$top/tests/module" W=1 KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers" &&
-	build lint/bench "$top/tests/bench" W=1 KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers" &&
+	build lint/bench "$top/tests/bench/module" W=1 KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers" &&
 	build lint/samples/c "$top/samples/c" W=1 KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers" &&
 	build lint/samples/rust "$top/samples/rust" CLIPPY=1 W=1 \
 		KBUILD_EXTRA_SYMBOLS="$top/build/lint/Module.symvers"; then

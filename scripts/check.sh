@@ -71,7 +71,9 @@ checkpatch() {
 			--max-line-length=100 --ignore "$1"
 	}
 	# The functions that are exported are in Rust, and a header for user space has no BIT().
-	files 'rust/*.c' 'rust/*.h' 'tests/module/*.c' 'tests/module/*.h' 'tests/bench/*.c' 'samples/*.c' | run "$ignore" || return 1
+	files 'rust/*.c' 'rust/*.h' 'tests/module/*.c' 'tests/module/*.h' 'tests/bench/module/*.c' tests/bench/module/bench.h 'samples/*.c' | run "$ignore" || return 1
+	# BPF programs have no headers of the kernel, where the macros for attributes are.
+	files 'tests/bench/*.bpf.c' | run "$ignore,PREFER_DEFINED_ATTRIBUTE_MACRO" || return 1
 	# These crash the kernel, to see that it is noticed; and a macro ends one's file.
 	files 'tests/vm/*.c' | run "$ignore,AVOID_BUG,LINE_SPACING"
 }

@@ -68,7 +68,7 @@ build "$top" "$out" '' "$@"
 if [ $# -eq 0 ]; then
 	others=("tests/module $out/tests" "samples/c $out/samples/c" "samples/rust $out/samples/rust")
 	if grep -qx CONFIG_RING_BUFFER=y "$config"; then
-		others+=("tests/bench $out/bench")
+		others+=("tests/bench/module $out/bench")
 	fi
 	jobs=()
 	for other in "${others[@]}"; do

@@ -20,7 +20,7 @@ log="$WEIR_CACHE/log/user-space.log"
 build() {
 	cd "$top/tools" &&
 		RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --target "$target" \
-			-p weir -p weir-selftests -p weir-vm
+			-p weir -p weir-bench -p weir-selftests -p weir-vm
 }
 
 (
@@ -35,8 +35,15 @@ build() {
 	fi
 	# The samples for user space, too.
 	cc -static -O2 -Wall -Wextra -I "$top/rust/include/uapi" -I "$top/samples/c" \
-		"$top/samples/user/print_switches.c" -o "$to/print_switches.new" &&
-		mv "$to/print_switches.new" "$to/print_switches"
+		"$top/samples/user/print_switches.c" -o "$to/print_switches.new"
+	mv "$to/print_switches.new" "$to/print_switches"
+	# The programs that a tracer of the benchmarks has the kernel run. Not every clang knows that machine.
+	rm -f "$to/ring.bpf.o"
+	if clang-19 -print-targets | grep -qw bpf; then
+		clang-19 -target bpf -O2 -Wall -Wextra -I "/usr/include/$(uname -m)-linux-gnu" \
+			-c "$top/tests/bench/bpf/ring.bpf.c" -o "$to/ring.bpf.o.new"
+		mv "$to/ring.bpf.o.new" "$to/ring.bpf.o"
+	fi
 	find "$CARGO_TARGET_DIR/$target/release" -maxdepth 1 -type f -executable -exec cp -u -t "$to" {} +
 ) 9>"$WEIR_CACHE/lock/user-space"
 printf '%s\n' "$to"
