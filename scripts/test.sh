@@ -94,8 +94,15 @@ program_arguments() {
 
 # run_vm STAGE FROM STEP [OPTION...]: boots a machine that runs every STEPth of the test programs.
 run_vm() {
-	local stage="$1" from="$2" step="$3" programs=() index program status=0
+	local stage="$1" from="$2" step="$3" programs=() files=() index program status=0
+	local bench='weir-bench test --module /weir/weir_bench.ko'
 	shift 3
+	# What is measured must arrive. User-mode Linux has no BPF programs on tracepoints.
+	if [ "$stage" != um ] && [ -e "$vm_bin/ring.bpf.o" ]; then
+		files=(--file "$vm_bin/ring.bpf.o:/weir/ring.bpf.o")
+		bench+=" --bpf /weir/ring.bpf.o"
+	fi
+	[ "$from" -ne 0 ] || programs+=(--program "bench=$vm_bin/$bench")
 	for ((index = from; index < ${#selftests[@]}; index += step)); do
 		program="${selftests[$index]}"
 		programs+=(--program "$program=$vm_bin/$program $(program_arguments "$stage" "$program")")
@@ -104,6 +111,7 @@ run_vm() {
 		--file "$vm_out/samples/c/weir_switches.ko:/weir/weir_switches.ko" \
 		--file "$vm_out/samples/rust/weir_wakeups.ko:/weir/weir_wakeups.ko" \
 		--file "$vm_bin/print_switches:/weir/print_switches" \
+		--file "$vm_out/bench/weir_bench.ko:/weir/weir_bench.ko" "${files[@]}" \
 		--summary "$summary" "${programs[@]}" "$@" || status=$?
 	# What is no result of a test is a failure all the same.
 	[ "$status" -le 1 ] || add 0 1 0
