@@ -161,12 +161,6 @@ pub(crate) struct Advance {
 }
 
 impl Advance {
-    /// The word before it.
-    #[inline(always)]
-    pub(crate) fn old(&self) -> OpenWord {
-        self.old
-    }
-
     /// The word behind it.
     #[inline(always)]
     pub(crate) fn end(&self) -> OpenWord {

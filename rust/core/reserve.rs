@@ -19,10 +19,7 @@ use crate::{
         Cause,
         Loss, //
     },
-    open_word::{
-        Advance,
-        OpenWord, //
-    },
+    open_word::OpenWord,
     owner::{
         ByAll,
         ByCpu,
@@ -225,7 +222,7 @@ impl<B: Backend> Channel<B> {
     /// other write is going on here, as is nearly always so. If not, nothing was done.
     ///
     /// `clock` is [`Backend::clock`], for callers who know which one that is, and `steady` whether it never goes
-    /// backwards on a CPU, and takes no call.
+    /// backwards on a CPU.
     #[inline(always)]
     pub fn try_reserve<'a, P: Pinned>(
         &'a self,
@@ -234,31 +231,24 @@ impl<B: Backend> Channel<B> {
         clock: impl FnOnce() -> u64,
         steady: bool,
     ) -> Option<Reservation<'a, B>> {
-        let mut cpu = self.backend().state(pin)?;
+        let cpu = self.backend().state(pin)?;
         if cpu.depth.load() != 0 {
             return None;
         }
-        // Either way the write has begun, for whoever asks, before the clock is read; and no interrupt has written
-        // between that and the exchange, or what it wrote would be out of order.
-        let (advance, time) = if steady {
-            let advance = Self::advance(cpu, len)?;
-            cpu.depth.store(1);
-            (advance, clock())
-        } else {
-            cpu.depth.store(1);
-            let time = clock();
-            // Reading such a clock is a call: finding the state again is less work than keeping it.
-            cpu = self.backend().state(pin)?;
-            let Some(advance) = Self::advance(cpu, len) else {
-                cpu.depth.store(0);
-                return None;
-            };
-            (advance, time.max(cpu.stamp.load()))
-        };
+        let open = OpenWord(cpu.open.load());
+        // Unless an interrupt has left something to the write that it came into, and that is just ending.
+        if open.0 != cpu.committed.load() {
+            return None;
+        }
+        let advance = open.advanced(len)?;
+        // The write has begun, for whoever asks, before the clock is read.
+        cpu.depth.store(1);
+        let mut time = clock();
+        if !steady {
+            time = time.max(cpu.stamp.load());
+        }
         cpu.stamp.store(time);
-        let replaced = cpu
-            .open
-            .local_compare_exchange(advance.old().0, advance.end().0);
+        let replaced = cpu.open.local_compare_exchange(open.0, advance.end().0);
         if replaced.is_err() {
             cpu.depth.store(0);
             return None;
@@ -276,17 +266,6 @@ impl<B: Backend> Channel<B> {
             place,
             time,
         })
-    }
-
-    /// How the open page of a CPU takes `len` bytes more, if nothing was left to a write that goes on.
-    #[inline(always)]
-    fn advance(cpu: &CpuState<B::Word>, len: RecordLen) -> Option<Advance> {
-        let open = OpenWord(cpu.open.load());
-        // What an interrupt writes is not committed before the write that it came into ends.
-        if open.0 != cpu.committed.load() {
-            return None;
-        }
-        open.advanced(len)
     }
 
     /// As [`reserve`](Self::reserve), where [`try_reserve`](Self::try_reserve) did nothing.

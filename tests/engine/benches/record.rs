@@ -135,14 +135,15 @@ impl Shape {
     }
 }
 
+/// The size is known where it is compiled, as it is of nearly all events.
 #[inline(always)]
-fn write(channel: &Native, cpu: usize, size: usize, payload: &[u64; PAYLOAD / 8]) {
+fn write<const SIZE: usize>(channel: &Native, cpu: usize, payload: &[u64; PAYLOAD / 8]) {
     let pin = On(cpu);
-    if let Ok(room) = channel.reserve(&pin, size, Class::Live) {
+    if let Ok(room) = channel.reserve(&pin, SIZE, Class::Live) {
         let header = RecordHeader {
             type_: 1,
             misc: 0,
-            size: size as u16,
+            size: SIZE as u16,
         };
         room.write(0, header.as_bytes());
         room.write(size_of::<RecordHeader>(), payload.as_bytes());
@@ -151,10 +152,10 @@ fn write(channel: &Native, cpu: usize, size: usize, payload: &[u64; PAYLOAD / 8]
 }
 
 /// Has a thread write, and says how long that took.
-fn write_part(channel: &Native, cpu: usize, size: usize, part: u64) -> Duration {
+fn write_part<const SIZE: usize>(channel: &Native, cpu: usize, part: u64) -> Duration {
     let start = Instant::now();
     for number in 0..part {
-        write(channel, cpu, size, black_box(&[number; PAYLOAD / 8]));
+        write::<SIZE>(channel, cpu, black_box(&[number; PAYLOAD / 8]));
     }
     start.elapsed()
 }
@@ -176,8 +177,12 @@ fn stay_on(number: usize) {
 
 /// Has all threads write at the same time, and says how long that took the slowest.
 fn write_parts(channel: &Native, shape: &Shape, part: u64) -> Duration {
+    let write_part = match shape.size {
+        RECORD => write_part::<RECORD>,
+        _ => write_part::<PAGEFUL>,
+    };
     if shape.threads == 1 {
-        return write_part(channel, 0, shape.size, part);
+        return write_part(channel, 0, part);
     }
     // They spin for each other: who is woken comes too late.
     let ready = AtomicUsize::new(0);
@@ -191,7 +196,7 @@ fn write_parts(channel: &Native, shape: &Shape, part: u64) -> Duration {
                     while ready.load(Ordering::SeqCst) < shape.threads {
                         spin_loop();
                     }
-                    write_part(channel, cpu, shape.size, part)
+                    write_part(channel, cpu, part)
                 })
             })
             .collect();
