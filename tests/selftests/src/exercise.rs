@@ -17,6 +17,7 @@ use crate::{
         Pipe, //
     },
     torture::{
+        Run,
         Start,
         Torture, //
     },
@@ -63,6 +64,9 @@ pub fn small() -> ChannelOptions {
     }
 }
 
+/// How long a writer may take to begin.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Books of a channel made with `options`.
 pub fn ledger(options: &ChannelOptions) -> Ledger {
     match options.mode {
@@ -87,13 +91,18 @@ pub fn exercise(
     let mut session = Session::open(options, if reading == Reading::Slow { 1 } else { 256 })?;
     let mut ledger = ledger(options);
     let run = torture.start(session.channel(), request)?;
+    let begin = Instant::now();
+    let is_over = || -> Result<bool> {
+        let elapsed = begin.elapsed();
+        // On a busy machine it takes a thread its time to run at all.
+        Ok(elapsed >= duration && (elapsed >= PATIENCE || everybody_wrote(&run)?))
+    };
     if reading == Reading::Mapped {
-        read_mapped(&mut session, &mut ledger, duration, || run.stop())?;
+        read_mapped(&mut session, &mut ledger, is_over, || run.stop())?;
     } else if reading == Reading::Spliced {
-        read_spliced(&mut session, &mut ledger, duration, || run.stop())?;
+        read_spliced(&mut session, &mut ledger, is_over, || run.stop())?;
     } else {
-        let begin = Instant::now();
-        while begin.elapsed() < duration {
+        while !is_over()? {
             session.read_within(Duration::from_millis(100), |cpu, record| {
                 ledger.record(cpu, record)
             })?;
@@ -124,7 +133,13 @@ pub fn exercise(
     Ok(totals)
 }
 
-/// Splices for `duration`, calls `stop`, and splices what is left.
+/// Whether every writer has tried to write.
+fn everybody_wrote(run: &Run<'_>) -> Result<bool> {
+    let statuses = run.statuses()?;
+    Ok(statuses.iter().all(|status| status.attempted > 0))
+}
+
+/// Splices until `is_over`, calls `stop`, and splices what is left.
 ///
 /// # Errors
 ///
@@ -132,7 +147,7 @@ pub fn exercise(
 pub fn read_spliced(
     session: &mut Session,
     ledger: &mut Ledger,
-    duration: Duration,
+    is_over: impl Fn() -> Result<bool>,
     stop: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let (channel, verifier) = session.split();
@@ -153,8 +168,7 @@ pub fn read_spliced(
         }
         Ok(filled + bytes.len() > 0)
     };
-    let begin = Instant::now();
-    while begin.elapsed() < duration {
+    while !is_over()? {
         channel.poll(Some(Duration::from_millis(100)))?;
         take()?;
     }
@@ -168,7 +182,7 @@ pub fn read_spliced(
     Ok(())
 }
 
-/// Reads from a mapping for `duration`, calls `stop`, and reads what is left.
+/// Reads from a mapping until `is_over`, calls `stop`, and reads what is left.
 ///
 /// # Errors
 ///
@@ -176,7 +190,7 @@ pub fn read_spliced(
 pub fn read_mapped(
     session: &mut Session,
     ledger: &mut Ledger,
-    duration: Duration,
+    is_over: impl Fn() -> Result<bool>,
     stop: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let (channel, verifier) = session.split();
@@ -191,8 +205,7 @@ pub fn read_mapped(
         }
         Ok(())
     };
-    let begin = Instant::now();
-    while begin.elapsed() < duration {
+    while !is_over()? {
         if reader.wait(Some(Duration::from_millis(100)))? == Ready::Open {
             channel.flush()?;
         }

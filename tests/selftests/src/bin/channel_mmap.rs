@@ -154,7 +154,7 @@ fn read_before(context: &mut Context) -> Verdict {
         run.wait(PATIENCE)?;
         session.channel().flush()?;
         session.read(|cpu, record| ledger.record(cpu, record))?;
-        read_mapped(&mut session, &mut ledger, Duration::ZERO, || Ok(()))?;
+        read_mapped(&mut session, &mut ledger, || Ok(true), || Ok(()))?;
         ledger.close_run(&run.statuses()?)?;
         let mut buffer = session.channel().buffer(1);
         let result = session.channel().read_pages(&mut buffer);
@@ -358,7 +358,7 @@ fn a_reader_that_stops(context: &mut Context) -> Verdict {
         run.wait(PATIENCE)?;
         run
     };
-    read_mapped(&mut session, &mut ledger, Duration::ZERO, || Ok(()))?;
+    read_mapped(&mut session, &mut ledger, || Ok(true), || Ok(()))?;
     let totals = ledger.close_run(&run.statuses()?)?;
     ensure!(totals.refused[0] > 0, "the channel was never full");
     ledger.check_channel(&session)
