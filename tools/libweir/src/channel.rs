@@ -148,11 +148,17 @@ impl Channel {
             .ok_or(error(Errno::INVAL))?
             .copy_from_slice(name.as_bytes());
         ioctl::channel_attach(&fd, &mut request).map_err(error)?;
-        let mut layout = uapi::LayoutReq {
-            size: size_of::<uapi::LayoutReq>() as u32,
-            ..Default::default()
-        };
-        ioctl::channel_layout(&fd, &mut layout).map_err(error)?;
+        Self::from_fd(fd)
+    }
+
+    /// Takes over a channel that was made by, or attached to, a descriptor: one that another process gave.
+    /// [`Channel::granted`] knows its pages only.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::ChannelLayout`], with `ENOTTY` and `EBADFD` where the descriptor has no channel.
+    pub fn from_fd(fd: OwnedFd) -> Result<Self> {
+        let layout = layout(&fd)?;
         let granted = uapi::ChannelReq {
             page_size: layout.page_size,
             pages: (layout.pages_size / u64::from(layout.page_size.max(1))) as u32,
@@ -164,6 +170,15 @@ impl Channel {
     /// What the kernel took: every default filled in.
     pub fn granted(&self) -> &uapi::ChannelReq {
         &self.granted
+    }
+
+    /// Its queues and pages, as they are mapped.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::ChannelLayout`].
+    pub fn layout(&self) -> Result<uapi::LayoutReq> {
+        layout(&self.fd)
     }
 
     /// Makes room for `pages` pages of this channel.
@@ -307,6 +322,16 @@ impl Channel {
     }
 }
 
+fn layout(fd: &OwnedFd) -> Result<uapi::LayoutReq> {
+    let mut layout = uapi::LayoutReq {
+        size: size_of::<uapi::LayoutReq>() as u32,
+        ..Default::default()
+    };
+    ioctl::channel_layout(fd, &mut layout)
+        .map_err(|errno| Error::call(Call::ChannelLayout, errno))?;
+    Ok(layout)
+}
+
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -376,6 +401,13 @@ mod tests {
         let error = Channel::create(&options).unwrap_err();
         assert_eq!(error.errno(), Some(Errno::NOTTY));
         assert!(error.to_string().contains("not weir's device"), "{error}");
+    }
+
+    #[test]
+    fn a_descriptor_without_a_channel_is_refused() {
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty()).unwrap();
+        let error = Channel::from_fd(null).unwrap_err();
+        assert_eq!(error.errno(), Some(Errno::NOTTY));
     }
 
     #[test]

@@ -56,6 +56,24 @@ impl Clock {
         let nanoseconds = i128::from(ns) + ((cycles * i128::from(mult)) >> shift);
         nanoseconds.clamp(0, i128::from(u64::MAX)) as u64
     }
+
+    /// The time of the channel at so many ns of that clock: what [`Clock::nanoseconds`] makes them of, up to
+    /// its rounding.
+    pub fn time(&self, nanoseconds: u64) -> u64 {
+        let ClockReq {
+            mult,
+            shift,
+            base,
+            ns,
+            ..
+        } = self.0;
+        if mult == 0 {
+            return nanoseconds;
+        }
+        let since = i128::from(nanoseconds) - i128::from(ns);
+        let time = i128::from(base) + (since << shift) / i128::from(mult);
+        time.clamp(0, i128::from(u64::MAX)) as u64
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +94,10 @@ mod tests {
         assert_eq!(clock.nanoseconds(1200), 5100);
         assert_eq!(clock.nanoseconds(800), 4900);
         assert_eq!(clock.nanoseconds(0), 4500);
+        assert_eq!(clock.time(5100), 1200);
+        assert_eq!(clock.time(4900), 800);
+        assert_eq!(clock.time(0), 0);
+        assert_eq!(Clock(ClockReq::default()).time(7), 7);
         assert_eq!(clock.nanoseconds(u64::MAX), (1 << 63) + 4499);
         assert_eq!(Clock(ClockReq::default()).nanoseconds(7), 7);
     }

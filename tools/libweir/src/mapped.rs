@@ -12,12 +12,8 @@ use crate::{
         Error,
         Result, //
     },
-    ioctl,
     slot::Slots,
-    uapi::{
-        self,
-        LayoutReq, //
-    },
+    uapi, //
 };
 use rustix::{
     event::{
@@ -147,12 +143,7 @@ impl Channel {
     ///
     /// [`Call::ChannelLayout`] and [`Call::Map`], with `EINVAL` where the channel overwrites.
     pub fn map(&self) -> Result<MappedReader<'_>> {
-        let mut layout = LayoutReq {
-            size: size_of::<LayoutReq>() as u32,
-            ..Default::default()
-        };
-        ioctl::channel_layout(self, &mut layout)
-            .map_err(|errno| Error::call(Call::ChannelLayout, errno))?;
+        let layout = self.layout()?;
         let read = ProtFlags::READ;
         let slots = Map::new(self, uapi::MMAP_SLOTS, layout.slots_size, read)?;
         let pages = Map::new(self, uapi::MMAP_PAGES, layout.pages_size, read)?;
