@@ -24,7 +24,11 @@ use kernel::{
     iov::IovIterDest,
     prelude::*,
     sync::{
-        atomic::ordering::Relaxed,
+        atomic::ordering::{
+            Full,
+            Relaxed, //
+        },
+        barrier::smp_mb,
         Arc,
         ArcBorrow, //
     },
@@ -113,8 +117,22 @@ impl Sink for IovIterDest<'_> {
     }
 }
 
-/// The timer of whoever polls; it is stopped when this is dropped.
-pub(crate) type PollTimer = Option<ArcHrTimerHandle<Channel>>;
+/// The timer of whoever polls.
+pub(crate) type PollTimer = Option<RunningTimer>;
+
+/// A timer that may run; it is stopped when this is dropped, and whoever polls next starts another.
+pub(crate) struct RunningTimer {
+    handle: Option<ArcHrTimerHandle<Channel>>,
+    channel: Arc<Channel>,
+}
+
+impl Drop for RunningTimer {
+    fn drop(&mut self) {
+        // This waits until it has ended, so that it does not say afterwards that it has.
+        self.handle = None;
+        self.channel.timer_runs.store(false, Relaxed);
+    }
+}
 
 impl Channel {
     /// Reads as many whole pages as there are and fit, at least one; none, at the end. May sleep.
@@ -262,6 +280,19 @@ impl Channel {
         (0..cpus::count()).any(|cpu| self.engine.has_unread(cpu))
     }
 
+    /// Whether records have waited for long enough, and still wait.
+    fn is_due(&self) -> bool {
+        if !self.due.load(Relaxed) {
+            return false;
+        }
+        // They may have been read with what was finished.
+        let due = self.has_unread() || self.engine.is_readable(1);
+        if !due {
+            self.due.store(false, Relaxed);
+        }
+        due
+    }
+
     fn readiness(&self) -> Readiness {
         if self.has_ended() {
             return Readiness::Ended {
@@ -270,13 +301,13 @@ impl Channel {
         }
         if self.engine.is_mapped() {
             let pages = self.engine.is_readable(self.options.watermark);
-            let open = self.due.load(Relaxed);
+            let open = self.is_due();
             return match pages || open {
                 true => Readiness::Mapped { pages, open },
                 false => Readiness::Idle,
             };
         }
-        if self.engine.is_readable(self.options.watermark) || self.due.load(Relaxed) {
+        if self.engine.is_readable(self.options.watermark) || self.is_due() {
             Readiness::Readable
         } else {
             Readiness::Idle
@@ -295,10 +326,13 @@ impl Channel {
         self.engine.want(self.options.watermark);
         let readiness = self.readiness();
         if readiness == Readiness::Idle && !self.timer_runs.load(Relaxed) {
-            // The old handle stops the timer when it goes, so it goes first.
+            // The old one says that no timer runs when it goes, so it goes first.
             *timer = None;
             self.timer_runs.store(true, Relaxed);
-            *timer = Some(self.clone().start(self.options.max_latency()));
+            *timer = Some(RunningTimer {
+                handle: Some(self.clone().start(self.options.max_latency())),
+                channel: self.clone(),
+            });
         }
         readiness
     }
@@ -314,12 +348,17 @@ impl HrTimerCallback for Channel {
         let readable = this.has_unread() || this.engine.is_readable(1);
         if readable {
             this.due.store(true, Relaxed);
+        }
+        // Whoever enters the queue later starts another.
+        this.timer_runs.store(false, Relaxed);
+        smp_mb(Full);
+        if readable {
             this.queue().wake();
         }
         if readable || !this.queue().has_waiters() {
-            this.timer_runs.store(false, Relaxed);
             return HrTimerRestart::NoRestart;
         }
+        this.timer_runs.store(true, Relaxed);
         context.forward_now(this.options.max_latency());
         HrTimerRestart::Restart
     }
