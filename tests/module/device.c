@@ -48,7 +48,7 @@ static int torture_request_check(struct weir_torture_start *request)
 {
 	unsigned int source;
 
-	if (request->flags & ~WEIR_TORTURE_IN_PLACE)
+	if (request->flags & ~(WEIR_TORTURE_IN_PLACE | WEIR_TORTURE_COME_BACK))
 		return -EINVAL;
 	if (!request->sources || request->sources >> WEIR_TORTURE_SOURCES)
 		return -EINVAL;
@@ -164,6 +164,7 @@ static void torture_status_fill(struct weir_torture_status *status, struct tortu
 	for (i = 0; i < WEIR_TORTURE_ERRORS; i++)
 		status->refused[i] = READ_ONCE(w->refused[i]);
 	status->inside = READ_ONCE(w->inside);
+	status->given_up = READ_ONCE(w->given_up);
 	status->other_errno = READ_ONCE(w->other_errno);
 	status->reserved = 0;
 }
@@ -276,7 +277,27 @@ static struct miscdevice torture_device = {
 	.mode = 0600,
 };
 
-/* A CPU that goes off-line takes its writers with it; one that comes back gets none. */
+/* A CPU that comes back gets its writers again, where their run wants that. */
+static int torture_cpu_online(unsigned int cpu)
+{
+	struct torture_run *run;
+	int error = 0;
+
+	mutex_lock(&torture_lock);
+	list_for_each_entry(run, &torture_runs, list) {
+		error = torture_run_resume_cpu(run, cpu);
+		if (error)
+			break;
+	}
+	/* A CPU that does not come keeps no writers. */
+	if (error)
+		list_for_each_entry(run, &torture_runs, list)
+			torture_run_stop_cpu(run, cpu);
+	mutex_unlock(&torture_lock);
+	return error;
+}
+
+/* A CPU that goes off-line takes its writers with it. */
 static int torture_cpu_offline(unsigned int cpu)
 {
 	struct torture_run *run;
@@ -294,8 +315,8 @@ static int __init torture_init(void)
 {
 	int state, error;
 
-	state = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "weir/torture:online", NULL,
-					  torture_cpu_offline);
+	state = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "weir/torture:online",
+					  torture_cpu_online, torture_cpu_offline);
 	if (state < 0)
 		return state;
 	torture_hotplug_state = state;

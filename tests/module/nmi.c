@@ -83,6 +83,21 @@ int torture_nmi_start(struct torture_run *run)
 }
 
 /**
+ * torture_nmi_wait() - Wait until no NMI is on the way to a CPU.
+ * @cpu: The CPU, online. Nobody sends it another one.
+ *
+ * Context: Process context. Sleeps.
+ */
+void torture_nmi_wait(unsigned int cpu)
+{
+	atomic_t *at = per_cpu_ptr(&torture_nmi_pending, cpu);
+	int pending;
+
+	if (read_poll_timeout(atomic_read, pending, !pending, 50, TORTURE_NMI_TIMEOUT, false, at))
+		pr_err("an NMI that was sent to CPU %u did not arrive\n", cpu);
+}
+
+/**
  * torture_nmi_stop() - Give the NMI back, after all that send one were stopped.
  * @run: The run that has it.
  *
@@ -91,16 +106,12 @@ int torture_nmi_start(struct torture_run *run)
 void torture_nmi_stop(struct torture_run *run)
 {
 	unsigned int cpu;
-	int pending;
 
 	/* One that arrives when its handler is gone would be an unknown NMI to the kernel. */
 	for_each_cpu(cpu, run->cpus) {
-		atomic_t *at = per_cpu_ptr(&torture_nmi_pending, cpu);
-
-		if (cpu_online(cpu) && read_poll_timeout(atomic_read, pending, !pending, 50,
-							 TORTURE_NMI_TIMEOUT, false, at))
-			pr_err("an NMI that was sent to CPU %u did not arrive\n", cpu);
-		atomic_set(at, 0);
+		if (cpu_online(cpu))
+			torture_nmi_wait(cpu);
+		atomic_set(per_cpu_ptr(&torture_nmi_pending, cpu), 0);
 	}
 	unregister_nmi_handler(NMI_LOCAL, TORTURE_NMI_NAME);
 	torture_nmi_run = NULL;

@@ -21,12 +21,18 @@ int torture_own_create(struct weir_channel **own, struct weir_torture_create *re
 	struct weir_channel_req options = {
 		.model = request->model,
 		.mode = request->mode,
+		.page_size = request->page_size,
 		.pages = request->pages,
+		.watermark = request->watermark,
+		.max_latency_ns = request->max_latency_ns,
+		.clock = request->clock,
 	};
 	struct weir_channel *channel;
 
 	if (*own)
 		return -EBUSY;
+	if (request->reserved)
+		return -EINVAL;
 	if (strnlen(request->name, sizeof(request->name)) == sizeof(request->name))
 		return -EINVAL;
 	channel = weir_channel_create(request->name, &options);

@@ -19,7 +19,8 @@ static u64 torture_sum(u64 sum, u64 word)
 static u32 torture_record_len(const struct torture_writer *w)
 {
 	const struct weir_torture_start *request = &w->run->request;
-	u64 mixed = (w->attempted ^ (u64)w->cpu << 32 ^ w->source) * WEIR_TORTURE_PRIME;
+	u64 which = w->attempted ^ (u64)w->cpu << 32 ^ w->source;
+	u64 mixed = (which ^ request->seed) * WEIR_TORTURE_PRIME;
 	u32 span = request->payload_max - request->payload_min + 1;
 
 	return request->payload_min + mul_u64_u32_shr(mixed >> 32, span, 32);

@@ -84,12 +84,26 @@ void torture_run_free(struct torture_run *run)
 	kfree(run);
 }
 
+/* Make the thread of a writer, which sleeps until the writer goes. */
+static int torture_writer_thread(struct torture_writer *w)
+{
+	struct task_struct *task;
+
+	task = kthread_create_on_cpu(torture_task, w, w->cpu, "weir_torture/%u");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	/* It may end by itself, and is to be there when it is stopped. */
+	w->task = get_task_struct(task);
+	return 0;
+}
+
 /* Make a writer ready to start; all that can fail is here. */
 static int torture_writer_prepare(struct torture_run *run, u32 cpu, u32 source)
 {
 	struct torture_writer *w = &run->per_cpu[cpu]->writers[source];
 	enum hrtimer_mode mode = HRTIMER_MODE_ABS_PINNED_HARD;
-	struct task_struct *task;
+	u64 seed = run->request.seed;
+	int error;
 
 	w->payload = kzalloc_node(ALIGN(run->request.payload_max, sizeof(u64)), GFP_KERNEL,
 				  cpu_to_node(cpu));
@@ -98,14 +112,14 @@ static int torture_writer_prepare(struct torture_run *run, u32 cpu, u32 source)
 	w->cpu = cpu;
 	w->source = source;
 	w->timer_cpu = cpu;
-	w->random = 0x9E3779B9 ^ cpu << 8 ^ source;
+	w->random = 0x9E3779B9 ^ cpu << 8 ^ source ^ (u32)(seed ^ seed >> 32);
+	/* Zero would stay zero. */
+	w->random = w->random ?: 1;
 	w->pause = run->request.interval_ns[source];
 	if (source == WEIR_TORTURE_TASK) {
-		task = kthread_create_on_cpu(torture_task, w, cpu, "weir_torture/%u");
-		if (IS_ERR(task))
-			return PTR_ERR(task);
-		/* It may end by itself, and is to be there when it is stopped. */
-		w->task = get_task_struct(task);
+		error = torture_writer_thread(w);
+		if (error)
+			return error;
 	} else {
 		if (source == WEIR_TORTURE_SOFTIRQ)
 			mode = HRTIMER_MODE_ABS_PINNED_SOFT;
@@ -134,6 +148,10 @@ static void torture_run_end_writers(struct torture_run *run, unsigned int cpu)
 				w->task = NULL;
 			} else if (source != WEIR_TORTURE_TASK) {
 				hrtimer_cancel(&w->timer);
+			}
+			if (source == WEIR_TORTURE_NMI && !w->finished) {
+				torture_writer_finish(w);
+				torture_nmi_wait(w->cpu);
 			}
 			torture_writer_finish(w);
 		}
@@ -226,7 +244,60 @@ static int torture_run_prepare(struct torture_run *run)
 	return 0;
 }
 
-/* Let the writers go. With the CPUs held online nothing of it fails. */
+/* Let a writer go. With its CPUs held online nothing of it fails. */
+static int torture_writer_go(struct torture_writer *w)
+{
+	if (w->task) {
+		wake_up_process(w->task);
+		return 0;
+	}
+	return smp_call_function_single(w->timer_cpu, torture_timer_start, w, 1);
+}
+
+/**
+ * torture_run_resume_cpu() - Let writers go on that a CPU has ended by going off-line.
+ * @run: The run.
+ * @cpu: The CPU, which is back.
+ *
+ * Their counts go on where they were. A writer that another CPU is still missing for waits for
+ * that.
+ *
+ * Context: Process context, the CPU hot-plug lock held.
+ * Return: 0, or -ENOMEM.
+ */
+int torture_run_resume_cpu(struct torture_run *run, unsigned int cpu)
+{
+	struct torture_writer *w;
+	unsigned int at, source;
+	int error;
+
+	if (!(run->request.flags & WEIR_TORTURE_COME_BACK) || !cpumask_test_cpu(cpu, run->cpus))
+		return 0;
+	for_each_cpu(at, run->cpus) {
+		for (source = 0; source < WEIR_TORTURE_SOURCES; source++) {
+			w = torture_run_writer(run, at, source);
+			if (!w || !w->finished || (w->cpu != cpu && w->timer_cpu != cpu))
+				continue;
+			if (!cpu_online(w->cpu) || !cpu_online(w->timer_cpu))
+				continue;
+			if (source == WEIR_TORTURE_TASK) {
+				/* One that has ended by itself has had what it was to have. */
+				if (w->task)
+					continue;
+				error = torture_writer_thread(w);
+				if (error)
+					return error;
+			}
+			WRITE_ONCE(w->finished, false);
+			atomic_inc(&run->running);
+			error = torture_writer_go(w);
+			if (error)
+				return error;
+		}
+	}
+	return 0;
+}
+
 static int torture_run_go(struct torture_run *run)
 {
 	struct torture_writer *w;
@@ -240,11 +311,7 @@ static int torture_run_go(struct torture_run *run)
 			w = torture_run_writer(run, cpu, source);
 			if (!w)
 				continue;
-			if (w->task) {
-				wake_up_process(w->task);
-				continue;
-			}
-			error = smp_call_function_single(w->timer_cpu, torture_timer_start, w, 1);
+			error = torture_writer_go(w);
 			if (error)
 				return error;
 		}

@@ -34,6 +34,7 @@ struct weir_channel;
  * @written: Those that gave 0.
  * @refused: The others, by WEIR_TORTURE_ENOSPC and so on.
  * @inside: Those written while another write was under way on the CPU.
+ * @given_up: Reservations that were discarded; no attempts.
  * @timer: The timer, for all but WEIR_TORTURE_TASK.
  * @task: The thread, for WEIR_TORTURE_TASK.
  * @payload: Room for the largest payload.
@@ -54,6 +55,7 @@ struct torture_writer {
 	u64 written;
 	u64 refused[WEIR_TORTURE_ERRORS];
 	u64 inside;
+	u64 given_up;
 	struct hrtimer timer;
 	struct task_struct *task;
 	void *payload;
@@ -104,6 +106,7 @@ struct torture_run *torture_run_start(const struct weir_torture_start *request,
 				      struct weir_channel *channel);
 struct weir_channel *torture_run_stop(struct torture_run *run);
 void torture_run_stop_cpu(struct torture_run *run, unsigned int cpu);
+int torture_run_resume_cpu(struct torture_run *run, unsigned int cpu);
 void torture_run_free(struct torture_run *run);
 struct torture_writer *torture_run_writer(struct torture_run *run, u32 cpu, u32 source);
 
@@ -116,6 +119,7 @@ void torture_own_destroy(struct weir_channel **own);
 int torture_nmi_start(struct torture_run *run);
 void torture_nmi_stop(struct torture_run *run);
 void torture_nmi_send(struct torture_writer *w);
+void torture_nmi_wait(unsigned int cpu);
 #else
 static inline int torture_nmi_start(struct torture_run *run)
 {
@@ -124,6 +128,7 @@ static inline int torture_nmi_start(struct torture_run *run)
 
 static inline void torture_nmi_stop(struct torture_run *run) { }
 static inline void torture_nmi_send(struct torture_writer *w) { }
+static inline void torture_nmi_wait(unsigned int cpu) { }
 #endif
 
 #endif /* _TORTURE_H */

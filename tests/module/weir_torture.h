@@ -46,6 +46,8 @@ struct weir_torture_record {
 
 /* weir_torture_start.flags: reserve and commit, and now and then discard, instead of writing */
 #define WEIR_TORTURE_IN_PLACE	(1U << 0)
+/* weir_torture_start.flags: writers that end because a CPU goes go on when it is back */
+#define WEIR_TORTURE_COME_BACK	(1U << 1)
 
 /*
  * WEIR_TORTURE_IOC_START.
@@ -55,7 +57,7 @@ struct weir_torture_record {
  */
 struct weir_torture_start {
 	__u32 size;			/* bytes of this structure, as the caller was compiled */
-	__u32 flags;			/* WEIR_TORTURE_IN_PLACE */
+	__u32 flags;			/* WEIR_TORTURE_IN_PLACE and so on */
 	__s32 channel;			/* descriptor of the weir channel to write into */
 	__u32 sources;			/* bit 1 << WEIR_TORTURE_TASK and so on */
 	__u32 payload_min;		/* bytes of a payload, from and to; every record has */
@@ -70,6 +72,7 @@ struct weir_torture_start {
 	__u64 interval_ns[WEIR_TORTURE_SOURCES];
 	/* In: CPU numbers as bits, none for all that are online. Out: those that are used. */
 	__u64 cpus[WEIR_TORTURE_CPU_WORDS];
+	__u64 seed;			/* of payloads' lengths and timers' intervals */
 };
 
 /* Index into weir_torture_status.refused: what weir_channel_write() gave. */
@@ -93,6 +96,7 @@ struct weir_torture_status {
 	__u64 written;
 	__u64 refused[WEIR_TORTURE_ERRORS];
 	__u64 inside;			/* those written while another write was under way */
+	__u64 given_up;			/* reservations that were discarded, besides those */
 	__s32 other_errno;		/* the last of refused[WEIR_TORTURE_OTHER], negative */
 	__u32 reserved;
 };
@@ -108,6 +112,11 @@ struct weir_torture_create {
 	__u32 mode;
 	__u32 pages;			/* in and out */
 	char name[32];
+	__u32 page_size;		/* these are as in struct weir_channel_req */
+	__u32 watermark;
+	__u64 max_latency_ns;
+	__u32 clock;
+	__u32 reserved;			/* 0 */
 };
 
 #define WEIR_TORTURE_IOC_MAGIC	0xBC

@@ -26,6 +26,12 @@
 /* Calls of weir_channel_write() under way on this CPU. */
 static DEFINE_PER_CPU(int, torture_depth);
 
+/* Only the writer's own context counts; STATUS looks on. */
+static void torture_count(u64 *count)
+{
+	WRITE_ONCE(*count, *count + 1);
+}
+
 /* Writes a payload by way of a reservation, and now and then gives one up before that. */
 static int torture_write_in_place(struct torture_writer *w, u32 len)
 {
@@ -39,6 +45,7 @@ static int torture_write_in_place(struct torture_writer *w, u32 len)
 			return PTR_ERR(at);
 		memset(at, 0xff, len);
 		weir_channel_discard(&reservation);
+		torture_count(&w->given_up);
 	}
 	at = weir_channel_reserve(w->run->channel, &reservation, len);
 	if (IS_ERR(at))
@@ -46,12 +53,6 @@ static int torture_write_in_place(struct torture_writer *w, u32 len)
 	memcpy(at, w->payload, len);
 	weir_channel_commit(&reservation);
 	return 0;
-}
-
-/* Only the writer's own context counts; STATUS looks on. */
-static void torture_count(u64 *count)
-{
-	WRITE_ONCE(*count, *count + 1);
 }
 
 /**
