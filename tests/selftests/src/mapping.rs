@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A part of a channel, mapped by whoever does not keep to the rules.
+//! A part of a channel, mapped by whoever does not keep to the rules; and memory that processes share.
 
 use nix::libc;
 use rustix::{
@@ -54,6 +54,56 @@ impl RawMap {
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: It is mapped until it is dropped, from the beginning of a page on.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / 8) }
+    }
+
+    /// Reads from `from` straight into the `len` bytes at `offset`, so that they are there even if the process
+    /// that calls this is killed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// That of `read()`; `EFAULT` where there are not so many bytes.
+    pub fn read_from<Fd: AsFd>(&self, from: Fd, offset: usize, len: usize) -> Result<usize, Errno> {
+        let to = self.part(offset, len)?;
+        // SAFETY: The kernel may write there, by `part`. References to these bytes are to atomic words only.
+        let read = unsafe { libc::read(from.as_fd().as_raw_fd(), to.cast(), len) };
+        usize::try_from(read).map_err(|_| {
+            Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+        })
+    }
+
+    /// Copies `bytes` to `offset`.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT` where there is no room for them.
+    pub fn fill(&self, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
+        let to = self.part(offset, bytes.len())?;
+        // SAFETY: There is room, by `part`, and whoever has the mapping to write in lends no reference to it but
+        // those to atomic words.
+        unsafe { std::ptr::copy(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// Copies what is at `offset`. If somebody writes it meanwhile, it may be anything.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT` where there are not so many bytes.
+    pub fn copy(&self, offset: usize, bytes: &mut [u8]) -> Result<(), Errno> {
+        let from = self.part(offset, bytes.len())?;
+        // SAFETY: It is mapped, by `part`, and no bytes of ours are in it.
+        unsafe { std::ptr::copy(from, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Where `len` bytes at `offset` are.
+    fn part(&self, offset: usize, len: usize) -> Result<*mut u8, Errno> {
+        let end = offset.checked_add(len).ok_or(Errno::FAULT)?;
+        if end > self.len {
+            return Err(Errno::FAULT);
+        }
+        // SAFETY: It is within the mapping, by the check above.
+        Ok(unsafe { self.start.as_ptr().add(offset) })
     }
 
     /// Changes the protection to one with which it can still be read.

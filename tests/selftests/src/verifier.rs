@@ -35,7 +35,7 @@ pub struct CpuTotals {
 }
 
 /// Follows all pages of a channel, from its first on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Verifier {
     page_size: usize,
     begin: u64,

@@ -27,11 +27,6 @@ use nix::{
     unistd::Pid, //
 };
 use std::{
-    fs,
-    path::{
-        Path,
-        PathBuf, //
-    },
     process::ExitCode,
     time::Duration, //
 };
@@ -44,10 +39,10 @@ use weir_selftests::{
         ledger,
         small, //
     },
+    hotplug::Hotplug,
     ktap::{
         self,
         note,
-        skip,
         Verdict, //
     },
     session::Session,
@@ -73,42 +68,6 @@ struct Context {
     torture: Torture,
     times: u32,
     cpu: Hotplug,
-}
-
-/// A CPU that can go; it is back when this is dropped.
-struct Hotplug {
-    number: usize,
-    online: PathBuf,
-}
-
-impl Hotplug {
-    /// The last one that can go, if another one stays.
-    fn find() -> Result<Self> {
-        for number in libweir::cpu::possible()?.into_iter().rev() {
-            let online = Path::new("/sys/devices/system/cpu").join(format!("cpu{number}/online"));
-            if number != 0 && fs::read_to_string(&online).is_ok_and(|text| text.trim() == "1") {
-                return Ok(Self {
-                    number: number as usize,
-                    online,
-                });
-            }
-        }
-        Err(skip("there is no CPU that can be taken offline"))
-    }
-
-    fn set(&self, online: bool) -> Result<()> {
-        let text = if online { "1" } else { "0" };
-        fs::write(&self.online, text)
-            .with_context(|| format!("writing {text} to {}", self.online.display()))
-    }
-}
-
-impl Drop for Hotplug {
-    fn drop(&mut self) {
-        if let Err(error) = self.set(true) {
-            note(format_args!("{error:#}"));
-        }
-    }
 }
 
 /// Runs `f` on one CPU.
