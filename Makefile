@@ -61,7 +61,7 @@ check: setup
 	@scripts/check.sh
 	@scripts/check-module.sh
 
-## torture: every kind of channel at full speed, on both kernels, for MINUTES= (default 5)
+## torture: every kind of channel at full speed, on both kernels, for MINUTES= (default 5); SEED= ROUND= SMP= choose
 torture: setup
 	@scripts/torture.sh "$(or $(MINUTES),5)"
 

@@ -19,6 +19,7 @@ selftests=(
 	channel_lent
 	channel_order
 	channel_hotplug
+	channel_rounds
 	kernel_api
 	fault_injection
 	inject_len

@@ -83,6 +83,7 @@ program_arguments() {
 	um\ channel_models | um\ channel_mmap | um\ channel_splice | um\ kernel_api) printf '%s' '--seconds 0.03' ;;
 	um\ channel_order) printf '%s' '--seconds 0.08' ;;
 	um\ channel_nested) printf '%s' '--patience 1' ;;
+	um\ channel_rounds | vm\ channel_rounds) printf '%s' '--length 0.1' ;;
 	um\ inject_len) printf '%s' '--stride 9' ;;
 	um\ inject_fork_storm) printf '%s' '--seconds 0.15' ;;
 	vm\ channel_torture | vm\ channel_order) printf '%s' '--seconds 0.2' ;;
