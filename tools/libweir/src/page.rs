@@ -104,8 +104,8 @@ pub enum PageErrorKind {
         /// What the header says.
         total: u64,
     },
-    /// It holds nothing and reports nothing.
-    #[error("it has no record and reports no loss")]
+    /// A part of an open page holds nothing.
+    #[error("it is a part of an open page and has no record")]
     Empty,
     /// Something else than a NOP stands after the records.
     #[error("a NOP of {wanted} bytes must fill the page, but there is a record of type {type_:#x}, misc {misc:#x} and {size} bytes")]
@@ -320,7 +320,8 @@ pub(crate) fn parse_header(bytes: &[u8], base: u64) -> Result<PageHeader, PageEr
         );
     }
     check_losses(&header, base)?;
-    if content == bits(HEADER_SIZE) && header.lost_begin == 0 {
+    // A whole page may be empty: it was to tell of losses that another one told of before.
+    if content == bits(HEADER_SIZE) && header.flags & uapi::PAGE_PARTIAL != 0 {
         return error(
             std::mem::offset_of!(PageHeader, content_size),
             PageErrorKind::Empty,

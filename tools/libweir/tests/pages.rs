@@ -254,9 +254,11 @@ fn losses_and_their_times_go_together() {
 }
 
 #[test]
-fn an_empty_page_is_an_error() {
-    let error = Page::parse(&PageBuilder::new(4096, 0, 0).finish()).unwrap_err();
-    assert_eq!(error.kind, PageErrorKind::Empty);
+fn only_a_whole_page_may_be_empty() {
+    let mut bytes = PageBuilder::new(4096, 0, 0).finish();
+    assert_eq!(Page::parse(&bytes).unwrap().verify(), Ok(0));
+    bytes[offset_of!(uapi::PageHeader, flags)] = uapi::PAGE_PARTIAL as u8;
+    assert_eq!(Page::parse(&bytes).unwrap_err().kind, PageErrorKind::Empty);
 }
 
 #[test]
