@@ -159,6 +159,9 @@ trait Turn<B: Backend>: Owner<B::Word> {
 
     /// The page of `old` was closed, and nothing of it is left to write but records.
     fn closed(self, channel: &Channel<B>, old: OpenWord);
+
+    /// Whether the page of `old`, which is not open, is still to be published, and takes along what was lost.
+    fn will_report(self, old: OpenWord) -> bool;
 }
 
 impl<B: Backend> Turn<B> for ByCpu<'_, B::Word> {
@@ -173,6 +176,10 @@ impl<B: Backend> Turn<B> for ByCpu<'_, B::Word> {
     }
 
     fn closed(self, _: &Channel<B>, _: OpenWord) {}
+
+    fn will_report(self, old: OpenWord) -> bool {
+        !old.is_empty()
+    }
 }
 
 /// Half of the header counts when a page is opened, and half when it is closed.
@@ -190,6 +197,11 @@ impl<B: Backend> Turn<B> for ByAll<'_, B::Word> {
             .page_size()
             .wrapping_sub(channel.offset(old));
         channel.commit_shared(self, old.position(), HALF_HEADER.wrapping_add(rest));
+    }
+
+    fn will_report(self, _: OpenWord) -> bool {
+        // Another CPU may complete it.
+        false
     }
 }
 
@@ -520,7 +532,7 @@ impl<B: Backend> Channel<B> {
                     self.finish_page(owner, old, last);
                     return;
                 }
-            } else if owner.cpu().lost().pending() {
+            } else if owner.cpu().lost().pending() && !owner.will_report(old) {
                 // A page without a record, for the report. Without a free page the next one has it.
                 let Some(position) = self.take_page(owner, old, Class::Live, false) else {
                     return;
