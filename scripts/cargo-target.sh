@@ -7,3 +7,13 @@
 # user-space.sh.
 CARGO_TARGET_DIR="$WEIR_CACHE/cargo-$(rustc -V | digest)"
 export CARGO_TARGET_DIR
+
+# It takes crates of this workspace for the same in every clone, and looks at the time of their files only: what
+# another clone has built from newer files would be taken for what is here. So those are built anew then.
+mkdir -p "$CARGO_TARGET_DIR"
+# Who sources this knows the top of the tree.
+# shellcheck disable=SC2154
+if [ "$(cat "$CARGO_TARGET_DIR/clone" 2>/dev/null)" != "$top" ]; then
+	rm -rf "$CARGO_TARGET_DIR"*/*/.fingerprint/weir* "$CARGO_TARGET_DIR"*/*/.fingerprint/libweir*
+	printf '%s' "$top" >"$CARGO_TARGET_DIR/clone"
+fi
