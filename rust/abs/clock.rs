@@ -40,21 +40,18 @@ impl Clock {
             // SAFETY: As above.
             Self::Perf => unsafe { bindings::weir_helper_local_clock() },
             // What is asked for less comes second, so that the others need no table of places to jump to.
-            _ => self.now_of_others(),
+            Self::MonotonicRaw | Self::Boottime | Self::Tsc => self.now_of_others(),
         }
     }
 
     #[inline(never)]
     fn now_of_others(self) -> u64 {
         match self {
+            Self::Monotonic | Self::Perf => self.now(),
             // SAFETY: May be called in any context.
-            Self::Monotonic => unsafe { kernel::bindings::ktime_get_mono_fast_ns() },
-            // SAFETY: As above.
             Self::MonotonicRaw => unsafe { kernel::bindings::ktime_get_raw_fast_ns() },
             // SAFETY: As above.
             Self::Boottime => unsafe { kernel::bindings::ktime_get_boot_fast_ns() },
-            // SAFETY: As above.
-            Self::Perf => unsafe { bindings::weir_helper_local_clock() },
             Self::Tsc => tsc(),
         }
     }

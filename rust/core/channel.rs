@@ -5,10 +5,7 @@
 use crate::{
     cpu_state::CpuState,
     lost::LostReport,
-    open_word::{
-        OpenWord,
-        NO_PAGE, //
-    },
+    open_word::OpenWord,
     owner::{
         ByAll,
         SharedState, //
@@ -131,10 +128,6 @@ pub struct Channel<B: Backend> {
     backend: B,
     model: Model,
     pub(crate) pages: Pages<B::Word>,
-    /// The page at a position is the owner's first one and what the mask leaves of the position; in a pool
-    /// all begin at the first page.
-    pub(crate) share: u32,
-    pub(crate) index_mask: u32,
     /// Whether pages may ever be overwritten: the reader then takes nothing for its own before it has
     /// copied it.
     pub(crate) may_overwrite: bool,
@@ -159,16 +152,10 @@ impl<B: Backend> Channel<B> {
             Some(share) => Pages::Ring(share as u32),
             None => Pages::Pool(Pool::new(pages, cpus, reserve_size)),
         };
-        let (share, index_mask) = match &pages {
-            Pages::Ring(share) => (*share, share.wrapping_sub(1)),
-            Pages::Pool(_) => (0, NO_PAGE),
-        };
         let channel = Self {
             backend,
             model,
             pages,
-            share,
-            index_mask,
             may_overwrite: mode == Mode::Overwrite,
             overwrite: B::Word::new(u64::from(mode == Mode::Overwrite)),
             shared: SharedState::new(),

@@ -71,11 +71,14 @@ pub(crate) enum Pages<W> {
 
 impl<B: Backend> Channel<B> {
     /// Index of the page at `position`, of an owner whose number is `owner`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn page_at(&self, owner: u32, position: u64) -> u32 {
-        owner
-            .wrapping_mul(self.share)
-            .wrapping_add(position as u32 & self.index_mask)
+        match self.pages {
+            Pages::Pool(_) => pool_page(position),
+            Pages::Ring(share) => owner
+                .wrapping_mul(share)
+                .wrapping_add(position as u32 & share.wrapping_sub(1)),
+        }
     }
 
     /// The words of a page.

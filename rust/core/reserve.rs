@@ -293,7 +293,7 @@ impl<B: Backend> Channel<B> {
         len: RecordLen,
         class: Class,
     ) -> Result<Reservation<'a, B>, Cause> {
-        let cpu = self.cpu(pin.cpu()).ok_or(Cause::Full)?;
+        let cpu = self.backend().state(pin).ok_or(Cause::Full)?;
         let depth = self.enter(cpu);
         let room = if self.is_shared() {
             self.reserve_at(cpu, self.by_all(cpu), depth, len, class)
@@ -509,7 +509,7 @@ impl<B: Backend> Channel<B> {
     /// middle of a write, which then does the rest when it ends. A page of all CPUs is readable when it
     /// [is settled](Self::is_settled).
     pub fn close<P: Pinned>(&self, pin: &P) -> bool {
-        let Some(cpu) = self.cpu(pin.cpu()) else {
+        let Some(cpu) = self.backend().state(pin) else {
             return true;
         };
         let depth = self.enter(cpu);
