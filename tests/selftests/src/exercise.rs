@@ -18,13 +18,14 @@ use crate::{
     },
     torture::{
         Run,
+        Source,
         Start,
         Torture, //
     },
 };
 use anyhow::{
     ensure,
-    Context,
+    Context as _,
     Result, //
 };
 use libweir::{
@@ -75,62 +76,87 @@ pub fn ledger(options: &ChannelOptions) -> Ledger {
     }
 }
 
-/// Writes as `request` says and reads for `duration`, and checks the books: every record was read once,
-/// whole and in order, or counts as lost.
-///
-/// # Errors
-///
-/// The books are wrong, or a writer did nothing.
-pub fn exercise(
-    torture: &Torture,
-    duration: Duration,
-    options: &ChannelOptions,
-    request: Start,
-    reading: Reading,
-) -> Result<RunTotals> {
-    let mut session = Session::open(options, if reading == Reading::Slow { 1 } else { 256 })?;
-    let mut ledger = ledger(options);
-    let run = torture.start(session.channel(), request)?;
-    let begin = Instant::now();
-    let is_over = || -> Result<bool> {
-        let elapsed = begin.elapsed();
-        // On a busy machine it takes a thread its time to run at all.
-        Ok(elapsed >= duration && (elapsed >= PATIENCE || everybody_wrote(&run)?))
-    };
-    if reading == Reading::Mapped {
-        read_mapped(&mut session, &mut ledger, is_over, || run.stop())?;
-    } else if reading == Reading::Spliced {
-        read_spliced(&mut session, &mut ledger, is_over, || run.stop())?;
-    } else {
-        while !is_over()? {
-            session.read_within(Duration::from_millis(100), |cpu, record| {
-                ledger.record(cpu, record)
-            })?;
-            if reading == Reading::Slow {
-                sleep(Duration::from_millis(5));
-            }
-        }
-        run.stop()?;
-        // Where pages were overwritten, losses may have to be told again when there is room for that.
-        for _ in 0..2 {
-            session.flush(|cpu, record| ledger.record(cpu, record))?;
-        }
+/// What the programs have whose tests write at full speed.
+pub struct Context {
+    /// The writers.
+    pub torture: Torture,
+    /// Where this machine can write from.
+    pub sources: Vec<Source>,
+    /// How long a test writes.
+    pub duration: Duration,
+}
+
+impl Context {
+    /// Finds the writers, whose tests take so many seconds each.
+    ///
+    /// # Errors
+    ///
+    /// The torture module is not there, or `seconds` is no time.
+    pub fn open(seconds: f64) -> Result<Self> {
+        let torture = Torture::open()?;
+        Ok(Self {
+            sources: torture.sources()?,
+            torture,
+            duration: Duration::try_from_secs_f64(seconds)?,
+        })
     }
 
-    let statuses = run.statuses()?;
-    let totals = ledger.close_run(&statuses)?;
-    ledger.check_channel(&session)?;
-    let sum = session.verifier().sum();
-    let read = totals.written - totals.overwritten;
-    note(format_args!(
-        "{} attempted, {read} read in {} pages ({} of them parts), {:?} refused, {} overwritten, {} written inside of another",
-        totals.attempted, sum.pages, sum.partial, totals.refused, totals.overwritten, session.nested()?
-    ));
-    ensure!(sum.records == read, "{} records in the pages", sum.records);
-    for status in &statuses {
-        ensure!(status.attempted > 0, "this writer did nothing: {status:?}");
+    /// Writes as `request` says, reads, and checks the books: every record was read once, whole and in order, or
+    /// counts as lost.
+    ///
+    /// # Errors
+    ///
+    /// The books are wrong, or a writer did nothing.
+    pub fn exercise(
+        &self,
+        options: &ChannelOptions,
+        request: Start,
+        reading: Reading,
+    ) -> Result<RunTotals> {
+        let mut session = Session::open(options, if reading == Reading::Slow { 1 } else { 256 })?;
+        let mut ledger = ledger(options);
+        let run = self.torture.start(session.channel(), request)?;
+        let begin = Instant::now();
+        let is_over = || -> Result<bool> {
+            let elapsed = begin.elapsed();
+            // On a busy machine it takes a thread its time to run at all.
+            Ok(elapsed >= self.duration && (elapsed >= PATIENCE || everybody_wrote(&run)?))
+        };
+        if reading == Reading::Mapped {
+            read_mapped(&mut session, &mut ledger, is_over, || run.stop())?;
+        } else if reading == Reading::Spliced {
+            read_spliced(&mut session, &mut ledger, is_over, || run.stop())?;
+        } else {
+            while !is_over()? {
+                session.read_within(Duration::from_millis(100), |cpu, record| {
+                    ledger.record(cpu, record)
+                })?;
+                if reading == Reading::Slow {
+                    sleep(Duration::from_millis(5));
+                }
+            }
+            run.stop()?;
+            // Where pages were overwritten, losses may have to be told again when there is room for that.
+            for _ in 0..2 {
+                session.flush(|cpu, record| ledger.record(cpu, record))?;
+            }
+        }
+
+        let statuses = run.statuses()?;
+        let totals = ledger.close_run(&statuses)?;
+        ledger.check_channel(&session)?;
+        let sum = session.verifier().sum();
+        let read = totals.written - totals.overwritten;
+        note(format_args!(
+            "{} attempted, {read} read in {} pages ({} of them parts), {:?} refused, {} overwritten, {} written inside of another",
+            totals.attempted, sum.pages, sum.partial, totals.refused, totals.overwritten, session.nested()?
+        ));
+        ensure!(sum.records == read, "{} records in the pages", sum.records);
+        for status in &statuses {
+            ensure!(status.attempted > 0, "this writer did nothing: {status:?}");
+        }
+        Ok(totals)
     }
-    Ok(totals)
 }
 
 /// Whether every writer has tried to write.

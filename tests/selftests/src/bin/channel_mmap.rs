@@ -20,7 +20,6 @@ use libweir::{
         MODEL_SHARED,
         MODE_OVERWRITE, //
     },
-    Channel,
     ChannelOptions,
     Errno,
     Ready, //
@@ -40,9 +39,9 @@ use std::{
 };
 use weir_selftests::{
     exercise::{
-        exercise,
         read_mapped,
         small,
+        Context,
         Reading, //
     },
     ktap::{
@@ -56,7 +55,6 @@ use weir_selftests::{
     torture::{
         Source,
         Start,
-        Torture,
         PAYLOAD_MIN, //
     },
 };
@@ -71,25 +69,10 @@ struct Arguments {
     seconds: f64,
 }
 
-struct Context {
-    torture: Torture,
-    duration: Duration,
-    sources: Vec<Source>,
-}
-
 const MODELS: [u32; 3] = [MODEL_PAGED, MODEL_PER_CPU, MODEL_SHARED];
 const READ: ProtFlags = ProtFlags::READ;
 /// How long writers of a few records may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-fn layout(channel: &Channel) -> Result<LayoutReq> {
-    let mut layout = LayoutReq {
-        size: size_of::<LayoutReq>() as u32,
-        ..Default::default()
-    };
-    libweir::ioctl::channel_layout(channel, &mut layout)?;
-    Ok(layout)
-}
 
 /// Every part: where it begins, how long it is, and how it may be used.
 fn parts(layout: &LayoutReq) -> [(&'static str, u64, usize, ProtFlags); 3] {
@@ -114,14 +97,9 @@ fn everything_comes_once(context: &mut Context) -> Verdict {
         ] {
             let options = ChannelOptions { model, ..options };
             let request = Start::new(&context.sources, payload);
-            exercise(
-                &context.torture,
-                context.duration,
-                &options,
-                request,
-                Reading::Mapped,
-            )
-            .with_context(|| format!("model {model}"))?;
+            context
+                .exercise(&options, request, Reading::Mapped)
+                .with_context(|| format!("model {model}"))?;
         }
     }
     Ok(())
@@ -133,13 +111,7 @@ fn large_pages(context: &mut Context) -> Verdict {
         ..small()
     };
     let request = Start::new(&context.sources, PAYLOAD_MIN..=4000);
-    exercise(
-        &context.torture,
-        context.duration,
-        &options,
-        request,
-        Reading::Mapped,
-    )?;
+    context.exercise(&options, request, Reading::Mapped)?;
     Ok(())
 }
 
@@ -210,7 +182,7 @@ fn waiting(context: &mut Context) -> Verdict {
 fn wrong_mappings(_: &mut Context) -> Verdict {
     let session = Session::open(&small(), 1)?;
     let channel = session.channel();
-    let layout = layout(channel)?;
+    let layout = channel.layout()?;
     let shared = MapFlags::SHARED;
     for (name, offset, len, access) in parts(&layout) {
         let map = |offset, len, access, flags| RawMap::new(channel, offset, len, access, flags);
@@ -267,7 +239,7 @@ fn wrong_mappings(_: &mut Context) -> Verdict {
 fn mappings_stay(context: &mut Context) -> Verdict {
     let session = Session::open(&small(), 1)?;
     let channel = session.channel();
-    let layout = layout(channel)?;
+    let layout = channel.layout()?;
     let mut maps = Vec::new();
     for (name, offset, len, access) in parts(&layout) {
         let mut map = RawMap::new(channel, offset, len, access, MapFlags::SHARED)?;
@@ -308,7 +280,7 @@ fn hostile_positions(context: &mut Context) -> Verdict {
         let options = ChannelOptions { model, ..small() };
         let session = Session::open(&options, 1)?;
         let channel = session.channel();
-        let layout = layout(channel)?;
+        let layout = channel.layout()?;
         let [(_, offset, len, access), ..] = parts(&layout);
         let map = RawMap::new(channel, offset, len, access, MapFlags::SHARED)?;
         let request = Start::new(&context.sources, PAYLOAD_MIN..=300);
@@ -364,19 +336,10 @@ fn a_reader_that_stops(context: &mut Context) -> Verdict {
     ledger.check_channel(&session)
 }
 
-fn setup(arguments: &Arguments) -> Result<Context> {
-    let torture = Torture::open()?;
-    Ok(Context {
-        sources: torture.sources()?,
-        torture,
-        duration: Duration::try_from_secs_f64(arguments.seconds)?,
-    })
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ktap::main(
-        || setup(&arguments),
+        || Context::open(arguments.seconds),
         &[
             ("everything_comes_once", everything_comes_once),
             ("large_pages", large_pages),

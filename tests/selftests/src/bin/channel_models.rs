@@ -3,10 +3,7 @@
 //! Every model in every mode: whoever owns the open page, wherever finished ones go, and whatever is lost,
 //! each record comes once, whole and in order, or counts as lost.
 
-use anyhow::{
-    ensure,
-    Result, //
-};
+use anyhow::ensure;
 use clap::Parser;
 use libweir::{
     uapi::{
@@ -26,9 +23,9 @@ use std::{
 };
 use weir_selftests::{
     exercise::{
-        exercise,
         ledger,
         small,
+        Context,
         Reading, //
     },
     ktap::{
@@ -38,9 +35,7 @@ use weir_selftests::{
     },
     session::Session,
     torture::{
-        Source,
         Start,
-        Torture,
         PAYLOAD_MIN, //
     },
 };
@@ -53,12 +48,6 @@ struct Arguments {
     /// How long each test writes.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.25)]
     seconds: f64,
-}
-
-struct Context {
-    torture: Torture,
-    duration: Duration,
-    sources: Vec<Source>,
 }
 
 /// Slow and fast readers, while every CPU writes in every context that there is.
@@ -75,13 +64,7 @@ fn exercise_kind(context: &Context, model: u32, mode: u32) -> Verdict {
         (small(), Reading::Fast, 1500..=3900),
     ] {
         let request = Start::new(&context.sources, payload);
-        let totals = exercise(
-            &context.torture,
-            context.duration,
-            &of(options),
-            request,
-            reading,
-        )?;
+        let totals = context.exercise(&of(options), request, reading)?;
         let lost = match mode {
             MODE_DISCARD => totals.refused[0],
             _ => totals.overwritten,
@@ -177,19 +160,10 @@ fn freeze_discard(_: &mut Context) -> Verdict {
     Ok(())
 }
 
-fn setup(arguments: &Arguments) -> Result<Context> {
-    let torture = Torture::open()?;
-    Ok(Context {
-        sources: torture.sources()?,
-        torture,
-        duration: Duration::try_from_secs_f64(arguments.seconds)?,
-    })
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ktap::main(
-        || setup(&arguments),
+        || Context::open(arguments.seconds),
         &[
             ("per_cpu_discard", per_cpu_discard),
             ("shared_discard", shared_discard),

@@ -26,6 +26,7 @@ use std::{
     },
 };
 use weir_selftests::{
+    exercise::Context,
     ktap::{
         self,
         note,
@@ -35,7 +36,6 @@ use weir_selftests::{
     torture::{
         Source,
         Start,
-        Torture,
         PAYLOAD_MIN, //
     },
 };
@@ -48,12 +48,6 @@ struct Arguments {
     /// How long each test writes.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5)]
     seconds: f64,
-}
-
-struct Context {
-    torture: Torture,
-    duration: Duration,
-    sources: Vec<Source>,
 }
 
 /// What came out so far.
@@ -194,19 +188,10 @@ fn quiet(context: &mut Context) -> Verdict {
     Ok(())
 }
 
-fn setup(arguments: &Arguments) -> Result<Context> {
-    let torture = Torture::open()?;
-    Ok(Context {
-        sources: torture.sources()?,
-        torture,
-        duration: Duration::try_from_secs_f64(arguments.seconds)?,
-    })
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ktap::main(
-        || setup(&arguments),
+        || Context::open(arguments.seconds),
         &[
             ("paged", paged),
             ("per_cpu", per_cpu),

@@ -12,7 +12,6 @@ use anyhow::{
 use clap::Parser;
 use libweir::{
     uapi::{
-        LayoutReq,
         LOST_CAUSES,
         MMAP_PAGES,
         MODEL_PAGED,
@@ -38,8 +37,8 @@ use std::{
 };
 use weir_selftests::{
     exercise::{
-        exercise,
         small,
+        Context,
         Reading, //
     },
     ktap::{
@@ -57,7 +56,6 @@ use weir_selftests::{
     torture::{
         Source,
         Start,
-        Torture,
         PAYLOAD_MIN, //
     },
 };
@@ -70,12 +68,6 @@ struct Arguments {
     /// How long each test writes.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.25)]
     seconds: f64,
-}
-
-struct Context {
-    torture: Torture,
-    duration: Duration,
-    sources: Vec<Source>,
 }
 
 const MODELS: [u32; 3] = [MODEL_PAGED, MODEL_PER_CPU, MODEL_SHARED];
@@ -317,11 +309,7 @@ fn mapped(context: &mut Context) -> Verdict {
     let size = PLENTY * books.page_size;
     let mut pipe = Pipe::new(size)?;
     pipe.fill(books.channel(), books.page_size)?;
-    let mut layout = LayoutReq {
-        size: size_of::<LayoutReq>() as u32,
-        ..Default::default()
-    };
-    libweir::ioctl::channel_layout(books.channel(), &mut layout)?;
+    let layout = books.channel().layout()?;
     let map = |books: &Books| {
         RawMap::new(
             books.channel(),
@@ -369,33 +357,19 @@ fn everything_comes_once(context: &mut Context) -> Verdict {
                     ..options
                 };
                 let request = Start::new(&context.sources, payload);
-                exercise(
-                    &context.torture,
-                    context.duration,
-                    &options,
-                    request,
-                    Reading::Spliced,
-                )
-                .with_context(|| format!("model {model}, mode {mode}"))?;
+                context
+                    .exercise(&options, request, Reading::Spliced)
+                    .with_context(|| format!("model {model}, mode {mode}"))?;
             }
         }
     }
     Ok(())
 }
 
-fn setup(arguments: &Arguments) -> Result<Context> {
-    let torture = Torture::open()?;
-    Ok(Context {
-        sources: torture.sources()?,
-        torture,
-        duration: Duration::try_from_secs_f64(arguments.seconds)?,
-    })
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ktap::main(
-        || setup(&arguments),
+        || Context::open(arguments.seconds),
         &[
             ("pages_are_lent", pages_are_lent),
             ("half_of_a_pool", half_of_a_pool),

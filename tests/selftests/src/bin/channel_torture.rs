@@ -3,10 +3,7 @@
 //! Every CPU writes at full speed, from a thread, softirq, hard interrupt and NMI at once, and somebody
 //! reads: nothing is lost beyond what is counted, nothing comes twice, nothing is torn.
 
-use anyhow::{
-    ensure,
-    Result, //
-};
+use anyhow::ensure;
 use clap::Parser;
 use libweir::ChannelOptions;
 use std::{
@@ -16,20 +13,18 @@ use std::{
 };
 use weir_selftests::{
     exercise::{
-        exercise,
         small,
+        Context,
         Reading, //
     },
     ktap::{
         self,
         Verdict, //
     },
-    ledger::RunTotals,
     session::Session,
     torture::{
         Source,
         Start,
-        Torture,
         PAYLOAD_MIN, //
     },
 };
@@ -42,22 +37,6 @@ struct Arguments {
     /// How long each test writes.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5)]
     seconds: f64,
-}
-
-struct Context {
-    torture: Torture,
-    duration: Duration,
-}
-
-impl Context {
-    fn exercise(
-        &self,
-        options: &ChannelOptions,
-        request: Start,
-        reading: Reading,
-    ) -> Result<RunTotals> {
-        exercise(&self.torture, self.duration, options, request, reading)
-    }
 }
 
 const INTERRUPTS: [Source; 3] = [Source::Task, Source::Softirq, Source::Irq];
@@ -128,12 +107,7 @@ fn closed_while_writing(context: &mut Context) -> Verdict {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ktap::main(
-        || {
-            Ok(Context {
-                torture: Torture::open()?,
-                duration: Duration::try_from_secs_f64(arguments.seconds)?,
-            })
-        },
+        || Context::open(arguments.seconds),
         &[
             ("slow_reader", slow_reader),
             ("fast_reader", fast_reader),

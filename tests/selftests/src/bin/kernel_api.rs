@@ -33,9 +33,9 @@ use std::{
 };
 use weir_selftests::{
     exercise::{
-        exercise,
         ledger,
         small,
+        Context,
         Reading, //
     },
     ktap::{
@@ -65,12 +65,6 @@ struct Arguments {
     seconds: f64,
 }
 
-struct Context {
-    torture: Torture,
-    duration: Duration,
-    sources: Vec<Source>,
-}
-
 const PATIENCE: Duration = Duration::from_secs(30);
 const NAME: &str = "weir_torture";
 
@@ -80,14 +74,9 @@ fn in_place(context: &mut Context) -> Verdict {
         let options = ChannelOptions { model, ..small() };
         let request = Start::new(&context.sources, PAYLOAD_MIN..=300).in_place();
         for reading in [Reading::Slow, Reading::Fast] {
-            exercise(
-                &context.torture,
-                context.duration,
-                &options,
-                request,
-                reading,
-            )
-            .with_context(|| format!("model {model}"))?;
+            context
+                .exercise(&options, request, reading)
+                .with_context(|| format!("model {model}"))?;
         }
     }
     Ok(())
@@ -220,19 +209,10 @@ fn attach_errno(name: &str) -> Option<Errno> {
         .and_then(|error| error.errno())
 }
 
-fn setup(arguments: &Arguments) -> Result<Context> {
-    let torture = Torture::open()?;
-    Ok(Context {
-        sources: torture.sources()?,
-        torture,
-        duration: Duration::try_from_secs_f64(arguments.seconds)?,
-    })
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ktap::main(
-        || setup(&arguments),
+        || Context::open(arguments.seconds),
         &[
             ("in_place", in_place),
             ("attached", attached),
