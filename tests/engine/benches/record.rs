@@ -248,56 +248,29 @@ fn records(c: &mut Criterion) {
     // What stays in the caches, and what does not.
     const HOT: usize = 64;
     const COLD: usize = 16384;
-    for model in [Model::Paged, Model::PerCpu, Model::Shared] {
-        for count in [HOT, COLD] {
-            for threads in [1, 2] {
-                let mode = Mode::Discard;
-                let size = RECORD;
-                record(
-                    c,
-                    Shape {
-                        model,
-                        mode,
-                        count,
-                        threads,
-                        size,
-                    },
-                );
-            }
-        }
-    }
-    for model in [Model::Paged, Model::PerCpu] {
+    const KINDS: [(Model, Mode, usize, usize); 11] = [
+        (Model::Paged, Mode::Discard, HOT, RECORD),
+        (Model::Paged, Mode::Discard, COLD, RECORD),
+        (Model::PerCpu, Mode::Discard, HOT, RECORD),
+        (Model::PerCpu, Mode::Discard, COLD, RECORD),
+        (Model::Shared, Mode::Discard, HOT, RECORD),
+        (Model::Shared, Mode::Discard, COLD, RECORD),
+        (Model::Paged, Mode::Overwrite, COLD, RECORD),
+        (Model::PerCpu, Mode::Overwrite, COLD, RECORD),
+        (Model::Paged, Mode::Discard, HOT, PAGEFUL),
+        (Model::Paged, Mode::Discard, COLD, PAGEFUL),
+        (Model::Paged, Mode::Overwrite, COLD, PAGEFUL),
+    ];
+    for (model, mode, count, size) in KINDS {
         for threads in [1, 2] {
-            let (mode, count, size) = (Mode::Overwrite, COLD, RECORD);
-            record(
-                c,
-                Shape {
-                    model,
-                    mode,
-                    count,
-                    threads,
-                    size,
-                },
-            );
-        }
-    }
-    for (mode, count) in [
-        (Mode::Discard, HOT),
-        (Mode::Discard, COLD),
-        (Mode::Overwrite, COLD),
-    ] {
-        for threads in [1, 2] {
-            let (model, size) = (Model::Paged, PAGEFUL);
-            record(
-                c,
-                Shape {
-                    model,
-                    mode,
-                    count,
-                    threads,
-                    size,
-                },
-            );
+            let shape = Shape {
+                model,
+                mode,
+                count,
+                threads,
+                size,
+            };
+            record(c, shape);
         }
     }
 }

@@ -29,14 +29,19 @@ pub fn measure(meter: &Meter, batches: Batches) -> Result<Vec<Measurement>> {
     let mut measurements = Vec::new();
     for _ in 0..batches.rounds {
         for kind in &kinds {
-            let result = kind_once(meter, kind, batches)?;
+            let result = once(meter, kind, batches)?;
             outcome::add(&mut measurements, batches.counted(result));
         }
     }
     Ok(measurements)
 }
 
-fn kind_once(meter: &Meter, kind: &Kind, batches: Batches) -> Result<Measurement> {
+/// Measures one kind once, of whatever the module itself calls.
+///
+/// # Errors
+///
+/// As of [`measure`].
+pub fn once(meter: &Meter, kind: &Kind, batches: Batches) -> Result<Measurement> {
     let Some(mut opened) = meter.open(&kind.name)? else {
         return Ok(outcome::skipped(kind, "this kernel does not have it"));
     };

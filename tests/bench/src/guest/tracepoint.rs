@@ -8,6 +8,7 @@ use crate::{
         PAYLOAD, //
     },
     bpf,
+    direct,
     ftrace,
     meter::{
         Fired,
@@ -19,7 +20,6 @@ use crate::{
         CALLS, //
     },
     perf,
-    weir,
     Batches, //
 };
 use anyhow::{
@@ -120,7 +120,7 @@ pub fn measure(meter: &Meter, batches: Batches, object: Option<&Path>) -> Result
     let mut measurements = Vec::new();
     for _ in 0..batches.rounds {
         for kind in &kinds {
-            let result = kind_once(meter, kind, batches)?;
+            let result = direct::once(meter, kind, batches)?;
             outcome::add(&mut measurements, batches.counted(result));
         }
         for (kind, run) in &peers {
@@ -129,19 +129,6 @@ pub fn measure(meter: &Meter, batches: Batches, object: Option<&Path>) -> Result
         }
     }
     Ok(measurements)
-}
-
-/// A probe of the module.
-fn kind_once(meter: &Meter, kind: &Kind, batches: Batches) -> Result<Measurement> {
-    let Some(mut opened) = meter.open(&kind.name)? else {
-        return Ok(outcome::skipped(kind, "this kernel does not have it"));
-    };
-    let fired = opened.fire(batches.batches, CALLS, CPU)?;
-    let arrived = match kind.name.contains("/weir") {
-        true => Some(weir::drain(&weir::attach()?, kind.payload)?),
-        false => None,
-    };
-    Ok(outcome::measurement(kind, &fired, arrived.as_ref()))
 }
 
 fn peer_once(meter: &Meter, kind: &Kind, run: &Run<'_>, batches: Batches) -> Result<Measurement> {
