@@ -2,7 +2,13 @@
 
 //! The C interface of `rust/include/linux/weir.h`, for other modules.
 
+#[cfg(CONFIG_PERF_EVENTS)]
+mod counter;
 pub(crate) mod named;
+#[cfg(CONFIG_PERF_EVENTS)]
+mod overflow;
+#[cfg(CONFIG_PERF_EVENTS)]
+pub(crate) mod owned;
 mod reservation;
 
 use crate::{

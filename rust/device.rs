@@ -2,6 +2,11 @@
 
 //! `/dev/weir`: the file operations, and what each ioctl does.
 
+#[cfg(CONFIG_PERF_EVENTS)]
+mod counters;
+#[cfg(not(CONFIG_PERF_EVENTS))]
+#[path = "device/no_counters.rs"]
+mod counters;
 mod request;
 
 use crate::{
@@ -25,9 +30,9 @@ use crate::{
         Options,
         PollTimer, //
     },
-    counter,
     inject, //
 };
+use counters::Counters;
 use kernel::{
     fs::{
         File,
@@ -58,9 +63,6 @@ use weir_core::uapi::{
     AttachReq,
     ChannelReq,
     ClockReq,
-    CounterCtl,
-    CounterReq,
-    CounterValue,
     FreezeReq,
     InjectReq,
     LayoutReq,
@@ -76,7 +78,7 @@ pub(crate) struct OpenFile {
     /// Made when pages are first spliced.
     lender: SetOnce<Lender<Channel>>,
     #[pin]
-    counters: counter::Table,
+    counters: Counters,
     #[pin]
     timer: Mutex<PollTimer>,
 }
@@ -145,19 +147,6 @@ impl OpenFile {
         request.lost_end = status.lost.end;
         Ok(())
     }
-
-    fn create_counter(&self, request: &mut CounterReq) -> Result {
-        request.id = self.counters.create(self.channel()?, request)?;
-        Ok(())
-    }
-
-    fn read_counter(&self, request: &mut CounterValue) -> Result {
-        let value = self.counters.get(request.id)?.read();
-        request.value = value.value;
-        request.enabled = value.enabled;
-        request.running = value.running;
-        Ok(())
-    }
 }
 
 #[vtable]
@@ -170,7 +159,7 @@ impl MiscDevice for OpenFile {
                 channel: SetOnce::new(),
                 attachment: SetOnce::new(),
                 lender: SetOnce::new(),
-                counters <- counter::Table::new(),
+                counters <- Counters::new(),
                 timer <- new_mutex!(None, "weir_timer"),
             }),
             GFP_KERNEL,
@@ -227,22 +216,14 @@ impl MiscDevice for OpenFile {
                 let channel = this.channel()?;
                 Request::<InjectReq>::update(arg, |r| inject::inject(channel, r))
             }
-            uapi::IOC_COUNTER_CREATE => {
-                Request::<CounterReq>::update(arg, |r| this.create_counter(r))
-            }
-            uapi::IOC_COUNTER_ENABLE => {
-                Request::<CounterCtl>::update(arg, |r| this.counters.get(r.id)?.enable())
-            }
-            uapi::IOC_COUNTER_DISABLE => Request::<CounterCtl>::update(arg, |r| {
-                this.counters.get(r.id)?.disable();
-                Ok(())
-            }),
-            uapi::IOC_COUNTER_RELEASE => {
-                Request::<CounterCtl>::update(arg, |r| this.counters.release(r.id))
-            }
-            uapi::IOC_COUNTER_READ => {
-                Request::<CounterValue>::update(arg, |r| this.read_counter(r))
-            }
+            nr @ (uapi::IOC_COUNTER_CREATE
+            | uapi::IOC_COUNTER_ENABLE
+            | uapi::IOC_COUNTER_DISABLE
+            | uapi::IOC_COUNTER_RELEASE
+            | uapi::IOC_COUNTER_READ
+            | uapi::IOC_COUNTER_PERIOD
+            | uapi::IOC_COUNTER_REFRESH
+            | uapi::IOC_COUNTER_RESET) => this.counters.ioctl(this.channel()?, nr, arg),
             _ => Err(ENOTTY),
         }?;
         Ok(0)

@@ -5,6 +5,7 @@
 mod abs;
 mod capi;
 mod channel;
+#[cfg(CONFIG_PERF_EVENTS)]
 mod counter;
 mod device;
 mod inject;
@@ -23,15 +24,27 @@ module! {
 struct WeirModule {
     #[pin]
     device: abs::device::PolledDevice<device::OpenFile>,
+    // After the device, whose counters need it.
+    #[cfg(CONFIG_PERF_EVENTS)]
+    hotplug: abs::hotplug::HotplugState,
+    #[cfg(CONFIG_PERF_EVENTS)]
+    #[pin]
+    module_exit: abs::module_exit::ModuleExit,
 }
 
 impl kernel::InPlaceModule for WeirModule {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         capi::named::init();
-        if !counter::SUPPORTED {
+        #[cfg(CONFIG_PERF_EVENTS)]
+        capi::owned::init();
+        if cfg!(not(CONFIG_PERF_EVENTS)) {
             pr_info!("this kernel has no perf events: channels and injection only\n");
         }
         try_pin_init!(Self {
+            #[cfg(CONFIG_PERF_EVENTS)]
+            hotplug: abs::hotplug::HotplugState::new()?,
+            #[cfg(CONFIG_PERF_EVENTS)]
+            module_exit <- abs::module_exit::ModuleExit::new(capi::owned::release_all),
             device <- abs::device::PolledDevice::register(c"weir"),
         })
     }

@@ -5,7 +5,8 @@
 # same crates again. Cargo knows by itself what is out of date or half done there. Programs of two clones
 # have the same names in it, so who wants one takes a copy while nobody else builds: see
 # user-space.sh.
-CARGO_TARGET_DIR="$WEIR_CACHE/cargo-$(rustc -V | digest)"
+# Who works in several clones at once gives each a CARGO_TARGET_DIR of its own.
+CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$WEIR_CACHE/cargo-$(rustc -V | digest)}"
 export CARGO_TARGET_DIR
 
 # It takes crates of this workspace for the same in every clone, and looks at the time of their files only: what

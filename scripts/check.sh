@@ -50,6 +50,7 @@ unsafe() {
 	found=$(files '*.rs' | grep -vxE "rust/abs/.*|rust/capi(/.*)?\.rs|rust/api/weir\.rs|samples/rust/.*|rust/core/page_memory\.rs|$(cat <<-'END' | paste -sd'|'
 		tools/libweir/src/ioctl\.rs
 		tools/libweir/src/mapped\.rs
+		tools/libweir/src/perf\.rs
 		tests/engine/src/(memory|native)\.rs
 		tests/selftests/src/syscall\.rs
 		tests/selftests/src/mapping\.rs

@@ -24,6 +24,12 @@ pub(crate) fn count() -> usize {
     kernel::cpu::nr_cpu_ids() as usize
 }
 
+/// Whether `cpu` is online; without a [`ReadGuard`] that may change at once.
+pub(crate) fn is_online(cpu: usize) -> bool {
+    // SAFETY: `cpu` is smaller than the number of CPUs, by the left side.
+    cpu < count() && unsafe { bindings::weir_helper_cpu_online(cpu as u32) }
+}
+
 /// A part of the machine's memory, or any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node(c_int);
@@ -56,8 +62,7 @@ impl ReadGuard {
 
     /// Whether `cpu` is online.
     pub(crate) fn is_online(&self, cpu: usize) -> bool {
-        // SAFETY: `cpu` is smaller than the number of CPUs, by the left side.
-        cpu < count() && unsafe { bindings::weir_helper_cpu_online(cpu as u32) }
+        is_online(cpu)
     }
 }
 

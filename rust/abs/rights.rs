@@ -24,10 +24,3 @@ pub(crate) fn allow_kernel() -> Result {
     // SAFETY: May be called by any task.
     to_result(unsafe { bindings::perf_allow_kernel() })
 }
-
-/// Whether the current task may use tracepoints.
-#[cfg(CONFIG_PERF_EVENTS)]
-pub(crate) fn allow_tracepoint() -> Result {
-    // SAFETY: May be called by any task.
-    to_result(unsafe { bindings::perf_allow_tracepoint() })
-}

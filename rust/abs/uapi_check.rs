@@ -168,24 +168,46 @@ same!(
     CounterReq {
         size,
         flags,
-        type_,
-        cpu,
-        config,
-        config1,
-        config2,
-        sample_period,
-        id,
-        reserved,
+        scope,
+        target,
+        attrs,
+        count,
+        id
     }
 );
-same!(weir_counter_ctl, CounterCtl { size, id });
+same!(weir_counter_ctl, CounterCtl { size, id, value });
 same!(
     weir_counter_value,
     CounterValue {
-        size,
         id,
+        cpu,
         value,
         enabled,
-        running
+        running,
+        age,
+        lost,
+        throttled,
+        flags,
+        reserved
+    }
+);
+same!(
+    weir_counter_read,
+    CounterRead {
+        size,
+        flags,
+        id,
+        count,
+        values
+    }
+);
+same!(
+    weir_throttle,
+    Throttle {
+        header,
+        time,
+        id,
+        stream_id,
+        sample_id
     }
 );

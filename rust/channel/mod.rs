@@ -13,6 +13,8 @@ mod write;
 
 pub(crate) use delivery::PollTimer;
 pub(crate) use options::Options;
+#[cfg(CONFIG_PERF_EVENTS)]
+pub(crate) use write::Room;
 pub(crate) use write::{
     errno,
     event_len,

@@ -102,6 +102,10 @@ impl Channel {
     }
 }
 
+/// Room for one record.
+#[cfg(CONFIG_PERF_EVENTS)]
+pub(crate) type Room<'a> = Reservation<'a, KernelBackend>;
+
 /// A record that is filled in place.
 pub(crate) type Event<'a> = Pending<'a, KernelBackend>;
 

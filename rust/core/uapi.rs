@@ -155,7 +155,30 @@ pub struct SampleId {
     pub id: u64,
 }
 
-/// `PERF_RECORD_SAMPLE`: a counter overflowed.
+/// `PERF_RECORD_THROTTLE`.
+pub const RECORD_THROTTLE: u32 = 5;
+/// `PERF_RECORD_UNTHROTTLE`.
+pub const RECORD_UNTHROTTLE: u32 = 6;
+
+/// Perf stopped an event for too many samples, or started it again.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Throttle {
+    /// Type [`RECORD_THROTTLE`] or [`RECORD_UNTHROTTLE`].
+    pub header: RecordHeader,
+    /// The channel's clock.
+    pub time: u64,
+    /// Which event.
+    pub id: u64,
+    /// The same.
+    pub stream_id: u64,
+    /// Who wrote the record, and when.
+    pub sample_id: SampleId,
+}
+
+/// `PERF_RECORD_SAMPLE` with [`SAMPLE_TYPE`]: a counter overflowed. The id stands first in every one.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -462,14 +485,18 @@ pub struct InjectReq {
     pub skipped: u64,
 }
 
-/// In [`CounterReq::flags`]: the period is a frequency in Hz.
-pub const COUNTER_FREQ: u32 = 1 << 0;
-/// Do not count in user space.
-pub const COUNTER_EXCLUDE_USER: u32 = 1 << 1;
-/// Do not count in the kernel.
-pub const COUNTER_EXCLUDE_KERNEL: u32 = 1 << 2;
-/// Always on its PMU, or in error.
-pub const COUNTER_PINNED: u32 = 1 << 3;
+/// In [`CounterReq::scope`]: on every CPU.
+pub const SCOPE_ALL: u32 = 0;
+/// On one CPU.
+pub const SCOPE_CPU: u32 = 1;
+/// In one task.
+pub const SCOPE_TASK: u32 = 2;
+
+/// In [`CounterReq::flags`]: keep a copy of the values on each CPU.
+pub const COUNTER_CACHED: u32 = 1 << 0;
+
+/// Most events of one counter.
+pub const COUNTER_EVENTS: u32 = 64;
 
 /// Takes `WEIR_IOC_COUNTER_CREATE`.
 #[derive(
@@ -481,25 +508,19 @@ pub struct CounterReq {
     pub size: u32,
     /// `COUNTER_*`.
     pub flags: u32,
-    /// `PERF_TYPE_*`, or the number of a PMU.
-    pub type_: u32,
-    /// CPU to count on.
-    pub cpu: i32,
-    /// What to count, in terms of the PMU.
-    pub config: u64,
-    /// More of it.
-    pub config1: u64,
-    /// More of it.
-    pub config2: u64,
-    /// Events between two samples, or samples a second; zero only counts.
-    pub sample_period: u64,
-    /// Out: names the counter.
+    /// `SCOPE_*`.
+    pub scope: u32,
+    /// Zero, the number of the CPU, or a descriptor of `perf_event_open()` for the task.
+    pub target: i32,
+    /// Address of `count` addresses of `struct perf_event_attr`.
+    pub attrs: u64,
+    /// Number of events.
+    pub count: u32,
+    /// Out: names the counter and its first event; the next has the number that follows.
     pub id: u32,
-    /// Zero.
-    pub reserved: u32,
 }
 
-/// Takes `WEIR_IOC_COUNTER_ENABLE`, `_DISABLE` and `_RELEASE`.
+/// Takes `WEIR_IOC_COUNTER_ENABLE`, `_DISABLE`, `_RESET`, `_RELEASE`, `_PERIOD` and `_REFRESH`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -507,8 +528,50 @@ pub struct CounterReq {
 pub struct CounterCtl {
     /// Bytes of this structure.
     pub size: u32,
-    /// Which counter.
+    /// Which counter, or event.
     pub id: u32,
+    /// Period, or number of overflows; else zero.
+    pub value: u64,
+}
+
+/// In [`CounterRead::flags`]: a value for each CPU instead of their sum.
+pub const READ_PER_CPU: u32 = 1 << 0;
+/// No interrupt anywhere.
+pub const READ_CACHED: u32 = 1 << 1;
+
+/// In [`CounterValue::flags`]: all events of the counter ran, all the time.
+pub const VALUE_TOGETHER: u32 = 1 << 0;
+/// Its PMU has gone.
+pub const VALUE_REVOKED: u32 = 1 << 1;
+/// A CPU is online and not counted.
+pub const VALUE_MISSING: u32 = 1 << 2;
+
+/// What an event counted.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct CounterValue {
+    /// Which event.
+    pub id: u32,
+    /// The CPU; -1 for a task, or the sum.
+    pub cpu: i32,
+    /// Events.
+    pub value: u64,
+    /// ns for which it was enabled.
+    pub enabled: u64,
+    /// ns for which it really counted.
+    pub running: u64,
+    /// ns since the oldest of these was read from its CPU.
+    pub age: u64,
+    /// Samples that the channel had no room for.
+    pub lost: u64,
+    /// Times that perf stopped it for too many samples.
+    pub throttled: u64,
+    /// `VALUE_*`.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// Takes `WEIR_IOC_COUNTER_READ`.
@@ -516,17 +579,17 @@ pub struct CounterCtl {
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub struct CounterValue {
+pub struct CounterRead {
     /// Bytes of this structure.
     pub size: u32,
-    /// Which counter.
+    /// `READ_*`.
+    pub flags: u32,
+    /// Which counter; zero for all.
     pub id: u32,
-    /// Out: events.
-    pub value: u64,
-    /// Out: ns for which it was enabled.
-    pub enabled: u64,
-    /// Out: ns for which it really counted.
-    pub running: u64,
+    /// In: room for values; out: how many there are.
+    pub count: u32,
+    /// Address of [`CounterValue`].
+    pub values: u64,
 }
 
 /// The ioctl type of all requests.
@@ -559,3 +622,9 @@ pub const IOC_CHANNEL_ATTACH: u32 = 12;
 pub const IOC_CHANNEL_MARK: u32 = 13;
 /// Number of `WEIR_IOC_CHANNEL_LAYOUT`.
 pub const IOC_CHANNEL_LAYOUT: u32 = 10;
+/// Number of `WEIR_IOC_COUNTER_PERIOD`.
+pub const IOC_COUNTER_PERIOD: u32 = 14;
+/// Number of `WEIR_IOC_COUNTER_REFRESH`.
+pub const IOC_COUNTER_REFRESH: u32 = 15;
+/// Number of `WEIR_IOC_COUNTER_RESET`.
+pub const IOC_COUNTER_RESET: u32 = 16;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Counters: perf events of the kernel, and their overflows as records.
+//!
+//! A [`Counter`] is one event or several (`attrs`), in a [`Scope`]. It has a lane for each CPU (one for a
+//! task), each lane a slot of perf events, whose readings become values in `read`. `Documentation/counters.rst`
+//! tells what locks what.
 
-#[cfg(CONFIG_PERF_EVENTS)]
-mod event;
-#[cfg(not(CONFIG_PERF_EVENTS))]
-mod unsupported;
-
-#[cfg(CONFIG_PERF_EVENTS)]
-pub(crate) use event::Counter;
-#[cfg(not(CONFIG_PERF_EVENTS))]
-pub(crate) use unsupported::Counter;
-
+mod copy;
+mod handle;
+mod lanes;
+mod overflow;
+mod read;
+mod sampler;
+mod slot;
 mod table;
 
+pub(crate) use handle::{
+    Config,
+    Counter, //
+};
+pub(crate) use lanes::{
+    Destination,
+    Scope, //
+};
+pub(crate) use overflow::Callback;
+pub(crate) use read::{
+    Freshness,
+    Part, //
+};
 pub(crate) use table::Table;
-
-/// Whether this kernel can count at all.
-pub(crate) const SUPPORTED: bool = cfg!(CONFIG_PERF_EVENTS);
-
-/// Value and times of a counter.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Value {
-    /// Events.
-    pub(crate) value: u64,
-    /// ns for which it was enabled.
-    pub(crate) enabled: u64,
-    /// ns for which it really counted.
-    pub(crate) running: u64,
-}

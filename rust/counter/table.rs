@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters of one open file, by their numbers.
+//! The counters of one open file, by the numbers of their events.
 
 use super::Counter;
-use crate::channel::Channel;
 use kernel::{
     prelude::*,
     rbtree::RBTree,
@@ -13,15 +12,21 @@ use kernel::{
         Mutex, //
     },
 };
-use weir_core::uapi::CounterReq;
 
-/// Counters of one file; one for each of many events on each of many CPUs.
+/// Events of one file; one for each of many threads, say.
 const MOST: u32 = 1 << 16;
+
+struct Entry {
+    first: u32,
+    counter: Arc<Counter>,
+}
 
 struct Counters {
     /// Number of the newest. Numbers are not used again, since samples carry them.
     last: u32,
-    live: RBTree<u32, Arc<Counter>>,
+    /// By the number of the last event of each.
+    live: RBTree<u32, Entry>,
+    /// Events.
     count: u32,
 }
 
@@ -47,42 +52,84 @@ impl Table {
         })
     }
 
-    /// Makes a counter and returns its number.
+    /// Enters the counter of so many events that `make` makes, which gets the number of the first, and returns
+    /// that.
     ///
     /// # Errors
     ///
-    /// As [`Counter::new`], and `ENOSPC` if there are too many.
-    pub(crate) fn create(&self, channel: &Arc<Channel>, request: &CounterReq) -> Result<u32> {
-        let id = {
+    /// Those of `make`, and `ENOSPC` if there are too many.
+    pub(crate) fn add(
+        &self,
+        events: u32,
+        make: impl FnOnce(u32) -> Result<Counter>,
+    ) -> Result<u32> {
+        let (first, last) = {
             let mut counters = self.counters.lock();
-            if counters.count >= MOST || counters.last == u32::MAX {
+            let last = counters.last.checked_add(events).ok_or(ENOSPC)?;
+            if events > MOST - counters.count {
                 return Err(ENOSPC);
             }
-            counters.last += 1;
-            counters.count += 1;
-            counters.last
+            let first = counters.last + 1;
+            counters.last = last;
+            counters.count += events;
+            (first, last)
         };
-        let made = Counter::new(channel, request, id)
-            .and_then(|counter| Ok(Arc::new(counter, GFP_KERNEL)?));
+        let made = make(first).and_then(|counter| {
+            let counter = Arc::new(counter, GFP_KERNEL)?;
+            Ok(Entry { first, counter })
+        });
         let mut counters = self.counters.lock();
         let kept =
-            made.and_then(|counter| counters.live.try_create_and_insert(id, counter, GFP_KERNEL));
+            made.and_then(|entry| counters.live.try_create_and_insert(last, entry, GFP_KERNEL));
         match kept {
-            Ok(_) => Ok(id),
+            Ok(_) => Ok(first),
             Err(error) => {
-                counters.count -= 1;
+                counters.count -= events;
                 Err(error)
             }
         }
     }
 
-    /// The counter with number `id`.
+    /// The counter whose first event has number `id`.
     ///
     /// # Errors
     ///
     /// `ENOENT` if there is none.
     pub(crate) fn get(&self, id: u32) -> Result<Arc<Counter>> {
-        self.counters.lock().live.get(&id).cloned().ok_or(ENOENT)
+        match self.event(id)? {
+            (counter, 0) => Ok(counter),
+            _ => Err(ENOENT),
+        }
+    }
+
+    /// The counter that has an event with number `id`, and which of its events that is.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if there is none.
+    pub(crate) fn event(&self, id: u32) -> Result<(Arc<Counter>, usize)> {
+        let counters = self.counters.lock();
+        let (_, entry) = counters
+            .live
+            .iter()
+            .find(|(last, _)| **last >= id)
+            .ok_or(ENOENT)?;
+        let event = id.checked_sub(entry.first).ok_or(ENOENT)?;
+        Ok((entry.counter.clone(), event as usize))
+    }
+
+    /// All counters, with the numbers of their first events, in the order of those.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn all(&self) -> Result<KVVec<(u32, Arc<Counter>)>> {
+        let counters = self.counters.lock();
+        let mut all = KVVec::new();
+        for (_, entry) in counters.live.iter() {
+            all.push((entry.first, entry.counter.clone()), GFP_KERNEL)?;
+        }
+        Ok(all)
     }
 
     /// Releases the counter with number `id`: no sample comes after this returns, unless another call
@@ -92,14 +139,16 @@ impl Table {
     ///
     /// `ENOENT` if there is none.
     pub(crate) fn release(&self, id: u32) -> Result {
-        let counter = {
+        let events = self.get(id)?.events() as u32;
+        let entry = {
             let mut counters = self.counters.lock();
-            let counter = counters.live.remove(&id).ok_or(ENOENT)?;
-            counters.count -= 1;
-            counter
+            let last = id.wrapping_add(events).wrapping_sub(1);
+            let entry = counters.live.remove(&last).ok_or(ENOENT)?;
+            counters.count -= events;
+            entry
         };
-        // Outside the lock: it waits for the CPU.
-        drop(counter);
+        // Outside the lock: it waits for CPUs.
+        drop(entry);
         Ok(())
     }
 }

@@ -16,8 +16,8 @@ use weir_core::uapi::{
     ChannelReq,
     ClockReq,
     CounterCtl,
+    CounterRead,
     CounterReq,
-    CounterValue,
     FreezeReq,
     InjectReq,
     LayoutReq,
@@ -57,9 +57,9 @@ extensible! {
     AttachReq: 40, false;
     MarkReq: 16, true;
     InjectReq: 72, true;
-    CounterReq: 56, true;
-    CounterCtl: 8, false;
-    CounterValue: 32, true;
+    CounterReq: 32, true;
+    CounterCtl: 16, false;
+    CounterRead: 24, true;
 }
 
 /// A request at an address of user space.

@@ -2,6 +2,7 @@
 
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
+#include <linux/smp.h>
 
 #include "helpers.h"
 
@@ -24,4 +25,10 @@ bool weir_helper_cpu_online(unsigned int cpu)
 int weir_helper_cpu_to_node(unsigned int cpu)
 {
 	return cpu_possible(cpu) ? cpu_to_node(cpu) : NUMA_NO_NODE;
+}
+
+void weir_helper_on_each_cpu_cond(bool (*wanted)(int cpu, void *info), void (*call)(void *info),
+				  void *info)
+{
+	on_each_cpu_cond(wanted, call, info, true);
 }

@@ -11,6 +11,8 @@ use crate::{
     },
     syscall::{
         ioctl,
+        lend_attrs,
+        lend_values,
         Argument, //
     },
 };
@@ -31,8 +33,11 @@ use libweir::{
         COUNTER_CREATE,
         COUNTER_DISABLE,
         COUNTER_ENABLE,
+        COUNTER_PERIOD,
         COUNTER_READ,
+        COUNTER_REFRESH,
         COUNTER_RELEASE,
+        COUNTER_RESET,
         INJECT, //
     },
     uapi::{
@@ -40,7 +45,7 @@ use libweir::{
         ChannelReq,
         ClockReq,
         CounterCtl,
-        CounterValue,
+        CounterReq,
         Cursor,
         FreezeReq,
         LayoutReq,
@@ -48,9 +53,11 @@ use libweir::{
         StatusReq,
         NAME_LEN, //
     },
+    Attr,
     ChannelOptions,
     CounterOptions,
-    Errno, //
+    Errno,
+    ReadOptions, //
 };
 use rustix::{
     fd::OwnedFd,
@@ -99,8 +106,12 @@ pub fn requests() -> Vec<Request> {
         bytes: bytes(&CounterCtl {
             size: size_of::<CounterCtl>() as u32,
             id: NO_COUNTER,
+            value: 0,
         }),
     };
+    let (values, room) = lend_values();
+    let mut read = ReadOptions::default().request(NO_COUNTER);
+    (read.values, read.count) = (values, room);
     vec![
         Request {
             name: "CHANNEL_CREATE",
@@ -132,7 +143,7 @@ pub fn requests() -> Vec<Request> {
         Request {
             name: "COUNTER_CREATE",
             opcode: COUNTER_CREATE,
-            bytes: bytes(&CounterOptions::default().request()),
+            bytes: bytes(&counter()),
         },
         ctl("COUNTER_ENABLE", COUNTER_ENABLE),
         ctl("COUNTER_DISABLE", COUNTER_DISABLE),
@@ -140,12 +151,11 @@ pub fn requests() -> Vec<Request> {
         Request {
             name: "COUNTER_READ",
             opcode: COUNTER_READ,
-            bytes: bytes(&CounterValue {
-                size: size_of::<CounterValue>() as u32,
-                id: NO_COUNTER,
-                ..Default::default()
-            }),
+            bytes: bytes(&read),
         },
+        ctl("COUNTER_PERIOD", COUNTER_PERIOD),
+        ctl("COUNTER_REFRESH", COUNTER_REFRESH),
+        ctl("COUNTER_RESET", COUNTER_RESET),
     ]
 }
 
@@ -157,6 +167,15 @@ pub fn bytes(request: &(impl IntoBytes + Immutable)) -> Vec<u8> {
 /// A request for a channel of the default kind.
 pub fn create() -> ChannelReq {
     options().request()
+}
+
+/// A request for a counter of `cpu-clock` on all CPUs.
+pub fn counter() -> CounterReq {
+    CounterReq {
+        attrs: lend_attrs(&[Attr::default()]),
+        count: 1,
+        ..CounterOptions::default().request(None)
+    }
 }
 
 /// Of the default kind, but with as few pages as can be: there is one for each of many requests.

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! System calls that no library makes safe: ioctls with bad arguments, memory that ends where it is told
-//! to, and `perf_event_open()` for comparison. Of these programs, only this file and `mapping` have `unsafe`.
+//! System calls that no library makes safe: ioctls with bad arguments, and memory that ends where it is told
+//! to. Of these programs, only this file and `mapping` have `unsafe`.
 
+use libweir::{
+    uapi::{
+        CounterValue,
+        IOC_COUNTER_CREATE,
+        IOC_COUNTER_READ,
+        IOC_MAGIC, //
+    },
+    Attr, //
+};
 use nix::libc;
 use rustix::{
     fd::{
         AsFd,
-        AsRawFd,
-        FromRawFd,
-        OwnedFd,
-        RawFd, //
+        AsRawFd, //
     },
     io::Errno,
     ioctl::{
@@ -35,6 +41,7 @@ use std::{
         null_mut,
         NonNull, //
     },
+    sync::Mutex,
 };
 
 /// What an ioctl is given as its pointer.
@@ -57,7 +64,8 @@ struct Call {
 }
 
 // SAFETY: `ioctl` below, which alone makes one, has seen to it that what the kernel writes is memory
-// that the caller lent exclusively, or that no memory is there at all. Any bytes are valid in it.
+// that the caller lent exclusively, or that was lent for ever, or that no memory is there at all. Any bytes are
+// valid in it.
 unsafe impl Ioctl for Call {
     type Output = ();
 
@@ -82,8 +90,11 @@ unsafe impl Ioctl for Call {
 /// # Errors
 ///
 /// The kernel's; `EFAULT` without a call where `argument` is [`Argument::Bytes`] and shorter than what
-/// the opcode encodes or than the size in its first word.
-pub fn ioctl<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: Argument<'_>) -> Result<(), Errno> {
+/// the opcode encodes or than the size in its first word, or where it has an address in it that was not lent.
+pub fn ioctl<Fd: AsFd>(fd: Fd, opcode: Opcode, mut argument: Argument<'_>) -> Result<(), Errno> {
+    if !addresses_are_lent(opcode, &mut argument) {
+        return Err(Errno::FAULT);
+    }
     let address = match argument {
         Argument::Null => null_mut(),
         // The last page but one of the address space: not canonical for user space anywhere.
@@ -103,8 +114,65 @@ pub fn ioctl<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: Argument<'_>) -> Result
     };
     // SAFETY: Behind null and kernel addresses is nothing of ours. Bytes are as long as drivers that
     // go by the opcode or by the size in the first word write. Guarded memory is lent exclusively, and
-    // the kernel, which copies upwards, meets the guard before it meets anything else.
+    // the kernel, which copies upwards, meets the guard before it meets anything else. What a request points
+    // to was lent for ever, or nothing of ours is there.
     unsafe { rustix::ioctl::ioctl(fd, Call { opcode, address }) }
+}
+
+/// Addresses of memory that the kernel may read and write at any time, as nobody else does.
+static LENT: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// Words of each such memory: more than any request of these tests asks for, so that the addresses behind the
+/// last right one are null.
+const LENT_WORDS: usize = 8192;
+
+/// From here on, nothing is ever user space's, on any machine that this runs on.
+const NOTHING: u64 = 1 << 63;
+
+/// Lends a place for ever; it is filled with zeros but for what `fill` puts there.
+fn lend(fill: impl FnOnce(&mut [u64])) -> u64 {
+    let words = Box::leak(vec![0u64; LENT_WORDS].into_boxed_slice());
+    fill(words);
+    let address = words.as_mut_ptr().expose_provenance() as u64;
+    LENT.lock().expect("no panic in there").push(address);
+    address
+}
+
+/// Lends a list with the addresses of such events: for `CounterReq::attrs`.
+pub fn lend_attrs(attrs: &[Attr]) -> u64 {
+    lend(|words| {
+        for (word, attr) in words.iter_mut().zip(attrs) {
+            let attr = Box::leak(Box::new(*attr));
+            *word = (&raw mut *attr).expose_provenance() as u64;
+        }
+    })
+}
+
+/// Lends a place for values: for `CounterRead::values`, with the number of those that have room there.
+pub fn lend_values() -> (u64, u32) {
+    let room = LENT_WORDS * size_of::<u64>() / size_of::<CounterValue>();
+    (lend(|_| ()), room as u32)
+}
+
+/// Whether the address in a request for counters is one behind which the kernel may write.
+fn addresses_are_lent(opcode: Opcode, argument: &mut Argument<'_>) -> bool {
+    /// Where it is in both requests.
+    const AT: usize = 16;
+    let request = [IOC_COUNTER_CREATE, IOC_COUNTER_READ].contains(&(opcode & 0xff));
+    if !request || (opcode >> 8) & 0xff != IOC_MAGIC {
+        return true;
+    }
+    let bytes = match argument {
+        Argument::Null | Argument::Kernel => return true,
+        Argument::Bytes(bytes) => &bytes[..],
+        Argument::Guarded(memory, at) => &memory.bytes()[*at..],
+    };
+    let Some(word) = bytes.get(AT..).and_then(<[u8]>::first_chunk) else {
+        return true;
+    };
+    let address = u64::from_ne_bytes(*word);
+    let lent = LENT.lock().expect("no panic in there");
+    address == 0 || address >= NOTHING || lent.contains(&address)
 }
 
 /// Takes bytes out of a pipe, of which `pipe` is the end to read from.
@@ -206,65 +274,6 @@ fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// The part of `struct perf_event_attr` that weir's requests can say, as its first version had it, with
-/// `config2` behind.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PerfAttr {
-    /// `PERF_TYPE_*` or the number of a PMU.
-    pub type_: u32,
-    /// Bytes of this structure.
-    pub size: u32,
-    /// What to count.
-    pub config: u64,
-    /// A period, or a frequency where the flag says so.
-    pub sample_period: u64,
-    /// `PERF_SAMPLE_*`.
-    pub sample_type: u64,
-    /// `PERF_FORMAT_*`.
-    pub read_format: u64,
-    /// The bits `disabled`, `inherit` and so on.
-    pub flags: u64,
-    /// Events until a wake-up.
-    pub wakeup: u32,
-    /// Type of a breakpoint.
-    pub bp_type: u32,
-    /// More of `config`.
-    pub config1: u64,
-    /// More of it.
-    pub config2: u64,
-}
-
-/// Opens a counter of every task on one CPU, as weir's are.
-///
-/// # Errors
-///
-/// The kernel's.
-pub fn perf_event_open(attr: &PerfAttr, cpu: i32) -> Result<OwnedFd, Errno> {
-    const CLOEXEC: libc::c_ulong = 8;
-    let attr = PerfAttr {
-        size: size_of::<PerfAttr>() as u32,
-        ..*attr
-    };
-    // SAFETY: The kernel reads `size` bytes of `attr`, which is so long, and writes to that field at
-    // most, in a copy of ours.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attr,
-            -1 as libc::pid_t,
-            cpu,
-            -1 as RawFd,
-            CLOEXEC,
-        )
-    };
-    if fd < 0 {
-        return Err(last_error());
-    }
-    // SAFETY: The call has just given this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,11 +315,24 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_attribute_has_an_error_number() {
-        let attr = PerfAttr {
-            type_: 0xffff_fff0,
-            ..Default::default()
-        };
-        assert!(perf_event_open(&attr, 0).is_err());
+    fn addresses_that_were_not_lent_never_reach_the_kernel() {
+        let null = File::open("/dev/null").unwrap();
+        let (values, _) = lend_values();
+        let attrs = lend_attrs(&[Attr::default()]);
+        for number in [IOC_COUNTER_CREATE, IOC_COUNTER_READ] {
+            let opcode = rustix::ioctl::opcode::read_write::<[u8; 24]>(0xBB, number as u8);
+            let result = |address: u64| {
+                let mut bytes = [0; 24];
+                bytes[0] = 24;
+                bytes[16..].copy_from_slice(&address.to_ne_bytes());
+                ioctl(&null, opcode, Argument::Bytes(&mut bytes))
+            };
+            for address in [0, u64::MAX, values, attrs] {
+                assert_eq!(result(address), Err(Errno::NOTTY));
+            }
+            for address in [8, values + 8] {
+                assert_eq!(result(address), Err(Errno::FAULT));
+            }
+        }
     }
 }

@@ -65,6 +65,41 @@ impl PageBuilder {
         self.push(sample.as_bytes(), sample.time)
     }
 
+    /// Appends a sample of event `id` with these words behind it, written at `time`: see [`crate::SampleLayouts`].
+    pub fn sample_fields(&mut self, misc: u16, id: u64, words: &[u64], time: u64) -> &mut Self {
+        let header = RecordHeader {
+            type_: uapi::RECORD_SAMPLE,
+            misc,
+            size: (size_of::<RecordHeader>() + 8 + words.len() * 8) as u16,
+        };
+        let mut bytes = header.as_bytes().to_vec();
+        bytes.extend_from_slice(&id.to_ne_bytes());
+        bytes.extend_from_slice(words.as_bytes());
+        self.push(&bytes, time)
+    }
+
+    /// Appends a note that perf stopped event `id`, or started it again.
+    pub fn throttle(&mut self, id: u64, stopped: bool, time: u64) -> &mut Self {
+        let type_ = if stopped {
+            uapi::RECORD_THROTTLE
+        } else {
+            uapi::RECORD_UNTHROTTLE
+        };
+        let throttle = uapi::Throttle {
+            header: header::<uapi::Throttle>(type_, 0),
+            time,
+            id,
+            stream_id: id,
+            sample_id: SampleId {
+                time,
+                cpu: self.header.cpu_id,
+                id,
+                ..Default::default()
+            },
+        };
+        self.push(throttle.as_bytes(), time)
+    }
+
     /// Appends what an injection writes for one task, at `time`.
     pub fn task(&mut self, task: &Task<'_>, time: u64) -> &mut Self {
         let sample_id = SampleId {

@@ -3,120 +3,157 @@
 //! Counters that user space opens through a channel.
 
 use crate::{
+    attr::Attr,
     error::{
         Call,
         Error,
         Result, //
     },
-    ioctl, uapi, Channel, Event,
+    ioctl, perf, uapi,
+    value::{
+        ReadOptions,
+        Value, //
+    },
+    Channel,
 };
-use rustix::io::Errno;
+use rustix::{
+    fd::{
+        AsRawFd,
+        BorrowedFd, //
+    },
+    io::Errno,
+    ioctl::Opcode,
+};
+use std::ops::Range;
 
-/// When a counter writes a sample.
+/// Where a counter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sampling {
-    /// Never: it only counts.
+pub enum Scope {
+    /// On every CPU, and on those that come online later.
     #[default]
-    None,
-    /// Every so many events.
-    Period(u64),
-    /// About so often a second.
-    Frequency(u64),
+    All,
+    /// On one CPU.
+    Cpu(u32),
+    /// In the task of this number, which is a thread; 0 is the caller. With [`Attr::inherit`], in those that it
+    /// makes as well.
+    Task(i32),
 }
 
-/// What a counter shall count. By default it is `cpu-clock` on CPU 0, without samples.
-#[derive(Clone, Debug, Default)]
+/// What a counter shall be. By default it is `cpu-clock` on every CPU, without samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterOptions {
-    /// Which event.
-    pub event: Event,
-    /// On which CPU.
-    pub cpu: u32,
-    /// When it writes a sample.
-    pub sampling: Sampling,
-    /// Whether user space is left out.
-    pub exclude_user: bool,
-    /// Whether the kernel is left out.
-    pub exclude_kernel: bool,
-    /// Whether it is always on its PMU, or in error.
-    pub pinned: bool,
+    /// Its events: one, or a set that is counted and read together.
+    pub attrs: Vec<Attr>,
+    /// Where they count.
+    pub scope: Scope,
+    /// Whether each CPU keeps a copy for [`ReadOptions::cached`].
+    pub cached: bool,
+}
+
+impl Default for CounterOptions {
+    fn default() -> Self {
+        CounterOptions {
+            attrs: vec![Attr::default()],
+            scope: Scope::default(),
+            cached: false,
+        }
+    }
 }
 
 impl CounterOptions {
-    /// The request that asks for this.
-    pub fn request(&self) -> uapi::CounterReq {
-        let (sample_period, frequency) = match self.sampling {
-            Sampling::None => (0, false),
-            Sampling::Period(period) => (period, false),
-            Sampling::Frequency(hertz) => (hertz, true),
+    /// A counter of one event.
+    pub fn new(attr: impl Into<Attr>, scope: Scope) -> Self {
+        CounterOptions {
+            attrs: vec![attr.into()],
+            scope,
+            cached: false,
+        }
+    }
+
+    /// The request that asks for this, without the events, which [`ioctl::counter_create`] fills in. `task` is the
+    /// descriptor that names the task of [`Scope::Task`]; without it, the kernel refuses that scope.
+    pub fn request(&self, task: Option<BorrowedFd<'_>>) -> uapi::CounterReq {
+        let (scope, target) = match self.scope {
+            Scope::All => (uapi::SCOPE_ALL, 0),
+            // No kernel has so many CPUs; a wrapped number is refused.
+            Scope::Cpu(cpu) => (uapi::SCOPE_CPU, cpu as i32),
+            Scope::Task(_) => (uapi::SCOPE_TASK, task.map_or(-1, |task| task.as_raw_fd())),
         };
-        let flags = [
-            (frequency, uapi::COUNTER_FREQ),
-            (self.exclude_user, uapi::COUNTER_EXCLUDE_USER),
-            (self.exclude_kernel, uapi::COUNTER_EXCLUDE_KERNEL),
-            (self.pinned, uapi::COUNTER_PINNED),
-        ]
-        .into_iter()
-        .fold(0, |flags, (on, flag)| flags | if on { flag } else { 0 });
         uapi::CounterReq {
             size: size_of::<uapi::CounterReq>() as u32,
-            flags,
-            type_: self.event.type_,
-            // No kernel has so many CPUs; a wrapped number is refused.
-            cpu: self.cpu as i32,
-            config: self.event.config,
-            config1: self.event.config1,
-            config2: self.event.config2,
-            sample_period,
+            flags: if self.cached { uapi::COUNTER_CACHED } else { 0 },
+            scope,
+            target,
             ..Default::default()
         }
     }
 }
 
-/// A counter on one CPU. Dropping it releases it; so does closing its channel.
+/// A counter. Dropping it releases it; so does closing its channel.
 #[derive(Debug)]
 pub struct Counter<'a> {
     channel: &'a Channel,
     id: u32,
-    cpu: u32,
+    attrs: Vec<Attr>,
+    scope: Scope,
     released: bool,
 }
 
 impl Channel {
-    /// Creates a counter, disabled.
+    /// Creates a counter, disabled: all its events or none.
     ///
     /// # Errors
     ///
     /// [`Call::CounterCreate`], with what `perf_event_open()` gives; `EOPNOTSUPP` where the kernel has
-    /// no perf events, `ENOSPC` where the channel has too many counters.
+    /// no perf events or weir lacks what was asked for, `ENOSPC` where the channel has too many counters.
+    /// [`Call::OpenTask`] where the task may not be observed, or there is none.
     pub fn counter_create(&self, options: &CounterOptions) -> Result<Counter<'_>> {
-        let mut req = options.request();
-        ioctl::counter_create(self, &mut req)
-            .map_err(|errno| Error::call(Call::CounterCreate(options.cpu), errno))?;
+        let task = match options.scope {
+            Scope::Task(pid) => Some(
+                perf::open_task(pid).map_err(|errno| Error::call(Call::OpenTask(pid), errno))?,
+            ),
+            _ => None,
+        };
+        let mut req = options.request(task.as_ref().map(std::os::fd::AsFd::as_fd));
+        let mut attrs = options.attrs.clone();
+        ioctl::counter_create(self, &mut req, &mut attrs)
+            .map_err(|errno| Error::call(Call::CounterCreate(options.scope), errno))?;
         Ok(Counter {
             channel: self,
             id: req.id,
-            cpu: options.cpu,
+            attrs,
+            scope: options.scope,
             released: false,
         })
     }
 }
 
 impl Counter<'_> {
-    /// What names it on this channel, and in its samples.
+    /// What names it on this channel. It is the id of its first event, too.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The CPU it counts on.
-    pub fn cpu(&self) -> u32 {
-        self.cpu
+    /// What names its events, in values and in samples, in the order in which they were given.
+    pub fn event_ids(&self) -> Range<u32> {
+        self.id..self.id.saturating_add(self.attrs.len() as u32)
+    }
+
+    /// Its events, as they were asked for.
+    pub fn attrs(&self) -> &[Attr] {
+        &self.attrs
+    }
+
+    /// Where it counts.
+    pub fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// Starts to count.
     ///
     /// # Errors
     ///
-    /// [`Call::CounterEnable`] with `EBUSY` where it got no place on its PMU.
+    /// [`Call::CounterEnable`] with `EBUSY` where it is pinned and got no place on its PMU.
     pub fn enable(&self) -> Result<()> {
         self.control(ioctl::COUNTER_ENABLE, Call::CounterEnable)
     }
@@ -130,20 +167,105 @@ impl Counter<'_> {
         self.control(ioctl::COUNTER_DISABLE, Call::CounterDisable)
     }
 
-    /// Reads it.
+    /// Makes zero what the next read gives.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::CounterReset`].
+    pub fn reset(&self) -> Result<()> {
+        self.control(ioctl::COUNTER_RESET, Call::CounterReset)
+    }
+
+    /// Changes the period, or the frequency, of the event with this index.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::CounterPeriod`] with `EINVAL` where it is out of range, or the event has none; with `ENOENT` where there
+    /// is no such event.
+    pub fn period(&self, index: usize, period: u64) -> Result<()> {
+        let id = self.event_ids().nth(index);
+        // The kernel's answer to a number that nothing has.
+        let id = id.ok_or(Error::call(Call::CounterPeriod(self.id), Errno::NOENT))?;
+        ioctl::counter_control(self.channel, ioctl::COUNTER_PERIOD, id, period)
+            .map_err(|errno| Error::call(Call::CounterPeriod(id), errno))
+    }
+
+    /// Counts until so many overflows more have happened.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::CounterRefresh`].
+    pub fn refresh(&self, overflows: u64) -> Result<()> {
+        ioctl::counter_control(self.channel, ioctl::COUNTER_REFRESH, self.id, overflows)
+            .map_err(|errno| Error::call(Call::CounterRefresh(self.id), errno))
+    }
+
+    /// Reads its events, in order.
     ///
     /// # Errors
     ///
     /// [`Call::CounterRead`].
-    pub fn read(&self) -> Result<uapi::CounterValue> {
-        let mut value = uapi::CounterValue {
-            size: size_of::<uapi::CounterValue>() as u32,
-            id: self.id,
+    pub fn read(&self) -> Result<Vec<Value>> {
+        self.read_with(ReadOptions::default())
+    }
+
+    /// Reads its first event.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::CounterRead`].
+    pub fn read_first(&self) -> Result<Value> {
+        // The kernel gives one at least, or an error.
+        self.read()?
+            .first()
+            .copied()
+            .ok_or(Error::call(Call::CounterRead(self.id), Errno::NOENT))
+    }
+
+    /// Reads its events on each CPU on which they ever counted.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::CounterRead`].
+    pub fn read_per_cpu(&self) -> Result<Vec<Value>> {
+        self.read_with(ReadOptions {
+            per_cpu: true,
             ..Default::default()
-        };
-        ioctl::counter_read(self.channel, &mut value)
-            .map_err(|errno| Error::call(Call::CounterRead(self.id), errno))?;
-        Ok(value)
+        })
+    }
+
+    /// Reads its events without an interrupt anywhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::CounterRead`] with `EINVAL` where it was not created with [`CounterOptions::cached`].
+    pub fn read_cached(&self) -> Result<Vec<Value>> {
+        self.read_with(ReadOptions {
+            cached: true,
+            ..Default::default()
+        })
+    }
+
+    /// The same on each CPU.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_cached`](Self::read_cached).
+    pub fn read_cached_per_cpu(&self) -> Result<Vec<Value>> {
+        self.read_with(ReadOptions {
+            per_cpu: true,
+            cached: true,
+        })
+    }
+
+    /// Reads its events.
+    ///
+    /// # Errors
+    ///
+    /// [`Call::CounterRead`].
+    pub fn read_with(&self, options: ReadOptions) -> Result<Vec<Value>> {
+        self.channel
+            .read_values(self.id, options, self.attrs.len() * 4)
     }
 
     /// Releases it, and says whether that worked; dropping it does not say.
@@ -156,8 +278,8 @@ impl Counter<'_> {
         self.control(ioctl::COUNTER_RELEASE, Call::CounterRelease)
     }
 
-    fn control(&self, opcode: rustix::ioctl::Opcode, call: fn(u32) -> Call) -> Result<()> {
-        ioctl::counter_control(self.channel, opcode, self.id)
+    fn control(&self, opcode: Opcode, call: fn(u32) -> Call) -> Result<()> {
+        ioctl::counter_control(self.channel, opcode, self.id, 0)
             .map_err(|errno: Errno| Error::call(call(self.id), errno))
     }
 }
@@ -174,38 +296,42 @@ impl Drop for Counter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{
+        fs::File,
+        os::fd::AsFd, //
+    };
 
     #[test]
     fn options_become_a_request() {
         let request = CounterOptions {
-            event: Event {
-                type_: 4,
-                config: 0x1c0,
-                config1: 5,
-                config2: 6,
-            },
-            cpu: 3,
-            sampling: Sampling::Frequency(4000),
-            exclude_user: true,
-            exclude_kernel: false,
-            pinned: true,
+            scope: Scope::Cpu(3),
+            cached: true,
+            ..Default::default()
         }
-        .request();
+        .request(None);
         assert_eq!(
             request,
             uapi::CounterReq {
-                size: 56,
-                flags: uapi::COUNTER_FREQ | uapi::COUNTER_EXCLUDE_USER | uapi::COUNTER_PINNED,
-                type_: 4,
-                cpu: 3,
-                config: 0x1c0,
-                config1: 5,
-                config2: 6,
-                sample_period: 4000,
+                size: 32,
+                flags: uapi::COUNTER_CACHED,
+                scope: uapi::SCOPE_CPU,
+                target: 3,
+                attrs: 0,
+                count: 0,
                 id: 0,
-                reserved: 0,
             }
         );
-        assert_eq!(CounterOptions::default().request().sample_period, 0);
+        let request = CounterOptions::default().request(None);
+        assert_eq!((request.scope, request.target), (uapi::SCOPE_ALL, 0));
+    }
+
+    #[test]
+    fn a_task_is_named_by_a_descriptor() {
+        let file = File::open("/dev/null").unwrap();
+        let options = CounterOptions::new(Attr::default(), Scope::Task(0));
+        let request = options.request(Some(file.as_fd()));
+        assert_eq!(request.scope, uapi::SCOPE_TASK);
+        assert_eq!(request.target, file.as_raw_fd());
+        assert_eq!(options.request(None).target, -1);
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::{
     continuity::ContinuityError,
+    counter::Scope,
     event::EventError,
     kallsyms::KallsymsError,
     page::PageError,
@@ -46,13 +47,21 @@ pub enum Call {
     Poll,
     /// `WEIR_IOC_INJECT`.
     Inject,
-    /// `WEIR_IOC_COUNTER_CREATE` on this CPU.
-    CounterCreate(u32),
+    /// `perf_event_open()` of this task, to name it.
+    OpenTask(i32),
+    /// `WEIR_IOC_COUNTER_CREATE` there.
+    CounterCreate(Scope),
     /// `WEIR_IOC_COUNTER_ENABLE` of this counter.
     CounterEnable(u32),
     /// `WEIR_IOC_COUNTER_DISABLE` of this counter.
     CounterDisable(u32),
-    /// `WEIR_IOC_COUNTER_READ` of this counter.
+    /// `WEIR_IOC_COUNTER_RESET` of this counter.
+    CounterReset(u32),
+    /// `WEIR_IOC_COUNTER_PERIOD` of this event.
+    CounterPeriod(u32),
+    /// `WEIR_IOC_COUNTER_REFRESH` of this counter.
+    CounterRefresh(u32),
+    /// `WEIR_IOC_COUNTER_READ` of this counter, or of all for 0.
     CounterRead(u32),
     /// `WEIR_IOC_COUNTER_RELEASE` of this counter.
     CounterRelease(u32),
@@ -74,9 +83,20 @@ impl fmt::Display for Call {
             Call::Read => f.write_str("cannot read from the channel"),
             Call::Poll => f.write_str("cannot wait for the channel"),
             Call::Inject => f.write_str("cannot inject"),
-            Call::CounterCreate(cpu) => write!(f, "cannot create a counter on CPU {cpu}"),
+            Call::OpenTask(0) => f.write_str("cannot observe this task"),
+            Call::OpenTask(pid) => write!(f, "cannot observe task {pid}"),
+            Call::CounterCreate(scope) => match scope {
+                Scope::All => f.write_str("cannot create a counter on all CPUs"),
+                Scope::Cpu(cpu) => write!(f, "cannot create a counter on CPU {cpu}"),
+                Scope::Task(0) => f.write_str("cannot create a counter in this task"),
+                Scope::Task(pid) => write!(f, "cannot create a counter in task {pid}"),
+            },
             Call::CounterEnable(id) => write!(f, "cannot enable counter {id}"),
             Call::CounterDisable(id) => write!(f, "cannot disable counter {id}"),
+            Call::CounterReset(id) => write!(f, "cannot reset counter {id}"),
+            Call::CounterPeriod(id) => write!(f, "cannot change the period of event {id}"),
+            Call::CounterRefresh(id) => write!(f, "cannot refresh counter {id}"),
+            Call::CounterRead(0) => f.write_str("cannot read the counters"),
             Call::CounterRead(id) => write!(f, "cannot read counter {id}"),
             Call::CounterRelease(id) => write!(f, "cannot release counter {id}"),
         }
@@ -221,36 +241,74 @@ fn explain(call: &Call, errno: Errno) -> String {
             "the module does not know this collection, flag or cursor: a cursor is zero, or what the \
              call before gave as `next`"
         }
+        (Call::OpenTask(_) | Call::CounterCreate(Scope::Task(_)), Errno::SRCH) => {
+            "there is no such process or thread, or it has ended"
+        }
+        (Call::OpenTask(_), Errno::ACCESS | Errno::PERM) => {
+            "the system does not let you observe it: run as its user, with CAP_PERFMON, or as root; \
+             `sysctl kernel.perf_event_paranoid` above 2 keeps users from their own processes"
+        }
+        (Call::OpenTask(_), Errno::NOSYS | Errno::NOENT) => {
+            "the kernel is built without perf events (CONFIG_PERF_EVENTS)"
+        }
+        (Call::OpenTask(_), Errno::MFILE | Errno::NFILE) => {
+            "too many files are open: raise `ulimit -n`, or watch fewer tasks"
+        }
         (Call::CounterCreate(_), Errno::OPNOTSUPP) => {
-            "not supported: the kernel is built without perf events (CONFIG_PERF_EVENTS), or the \
-             event cannot be sampled on this machine: try cpu-clock"
+            "not supported: the kernel is built without perf events (CONFIG_PERF_EVENTS), the event \
+             cannot be sampled on this machine, or it has something that weir lacks"
         }
         (Call::CounterCreate(_), Errno::NOENT) => {
             "this machine does not have that event (virtual machines often have no hardware \
              counters): try cpu-clock"
         }
-        (Call::CounterCreate(_), Errno::NODEV) => "that CPU is offline, or it has no such PMU",
+        (Call::CounterCreate(Scope::Cpu(_)), Errno::NODEV) => {
+            "that CPU is offline, or it has no such PMU: see /sys/devices/system/cpu/online"
+        }
+        (Call::CounterCreate(_), Errno::NODEV) => "no CPU has such a PMU",
+        (Call::CounterCreate(Scope::Task(_)), Errno::ACCESS | Errno::PERM) => {
+            "the system does not let you count this in it: leave the kernel out (as in cycles:u), run with \
+             CAP_PERFMON or as root, or allow it to all with `sysctl kernel.perf_event_paranoid=1`"
+        }
         (Call::CounterCreate(_), Errno::ACCESS | Errno::PERM) => {
             "the system does not let you count on whole CPUs: run with CAP_PERFMON or as root, or \
              allow it to all with `sysctl kernel.perf_event_paranoid=0`"
         }
         (Call::CounterCreate(_), Errno::NOSPC) => {
-            "the channel has as many counters as it can: use fewer events, or another channel"
+            "the channel has as many counters, or the processor as many breakpoints, as it can: use fewer \
+             events, or another channel"
         }
         (Call::CounterCreate(_), Errno::INVAL) => {
-            "the event, its period or its frequency is out of range: a frequency must not be above \
-             `sysctl kernel.perf_event_max_sample_rate`"
+            "the event, its period or its frequency is out of range, or these events cannot be counted \
+             together: a frequency must not be above `sysctl kernel.perf_event_max_sample_rate`"
         }
-        (Call::CounterCreate(_) | Call::CounterEnable(_), Errno::BUSY) => {
-            "its PMU has no room for it: use fewer events at a time"
+        (Call::CounterCreate(_), Errno::TOOBIG) => {
+            "that is more than the kernel knows of an event, or more events than a counter can have"
+        }
+        (
+            Call::CounterCreate(_) | Call::CounterEnable(_) | Call::CounterRefresh(_),
+            Errno::BUSY,
+        ) => "its PMU has no room for it: use fewer events at a time",
+        (Call::CounterPeriod(_), Errno::INVAL) => {
+            "the event has no period, or this one is out of range"
+        }
+        (Call::CounterRead(_), Errno::INVAL) => {
+            "only counters that were created to be cached can be read without an interrupt"
         }
         (
             Call::CounterEnable(_)
             | Call::CounterDisable(_)
+            | Call::CounterReset(_)
+            | Call::CounterPeriod(_)
+            | Call::CounterRefresh(_)
             | Call::CounterRead(_)
             | Call::CounterRelease(_),
             Errno::NOENT,
         ) => "there is no such counter on this channel",
+        (
+            Call::CounterEnable(_) | Call::CounterRefresh(_) | Call::CounterPeriod(_),
+            Errno::NODEV,
+        ) => "its PMU has gone: its driver was removed",
         (Call::Open(_), Errno::NOTTY) | (_, Errno::NOTTY) => {
             "this is not weir's device, or the module is older than this program: load the weir.ko \
              that was built with it"
@@ -288,7 +346,11 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_sysctl_and_the_capability() {
-        for call in [Call::ChannelCreate, Call::CounterCreate(3), Call::Inject] {
+        for call in [
+            Call::ChannelCreate,
+            Call::CounterCreate(Scope::Cpu(3)),
+            Call::Inject,
+        ] {
             let text = text(call, Errno::ACCESS);
             assert!(text.contains("kernel.perf_event_paranoid"), "{text}");
             assert!(text.contains("CAP_PERFMON"), "{text}");
@@ -298,8 +360,22 @@ mod tests {
 
     #[test]
     fn a_kernel_without_perf_events_is_named() {
-        let text = text(Call::CounterCreate(0), Errno::OPNOTSUPP);
+        let text = text(Call::CounterCreate(Scope::All), Errno::OPNOTSUPP);
         assert!(text.contains("CONFIG_PERF_EVENTS"), "{text}");
+    }
+
+    #[test]
+    fn what_names_a_task_says_which() {
+        let text = text(Call::OpenTask(77), Errno::SRCH);
+        assert!(
+            text.starts_with("cannot observe task 77: there is no such"),
+            "{text}"
+        );
+        let text = Error::call(Call::CounterCreate(Scope::Task(7)), Errno::ACCESS).to_string();
+        assert!(
+            text.contains("task 7") && text.contains("cycles:u"),
+            "{text}"
+        );
     }
 
     #[test]

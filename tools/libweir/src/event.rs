@@ -22,6 +22,10 @@ pub struct Event {
     pub config1: u64,
     /// More of it.
     pub config2: u64,
+    /// More of it.
+    pub config3: u64,
+    /// Of a breakpoint: `HW_BREAKPOINT_*`. Its address is `config1`, its length `config2`.
+    pub bp_type: u32,
 }
 
 impl Event {
@@ -35,6 +39,8 @@ impl Event {
             config,
             config1: 0,
             config2: 0,
+            config3: 0,
+            bp_type: 0,
         }
     }
 }

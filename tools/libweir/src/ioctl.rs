@@ -5,7 +5,10 @@
 //! [`crate::Channel`] is what programs use. These are for those that must see the bare system call:
 //! they do nothing but call it and give back its error number.
 
-use crate::uapi;
+use crate::{
+    uapi,
+    Attr, //
+};
 use rustix::{
     fd::AsFd,
     io::Errno,
@@ -45,7 +48,16 @@ pub const COUNTER_RELEASE: Opcode =
     opcode::write::<uapi::CounterCtl>(MAGIC, uapi::IOC_COUNTER_RELEASE as u8);
 /// `WEIR_IOC_COUNTER_READ`.
 pub const COUNTER_READ: Opcode =
-    opcode::read_write::<uapi::CounterValue>(MAGIC, uapi::IOC_COUNTER_READ as u8);
+    opcode::read_write::<uapi::CounterRead>(MAGIC, uapi::IOC_COUNTER_READ as u8);
+/// `WEIR_IOC_COUNTER_PERIOD`.
+pub const COUNTER_PERIOD: Opcode =
+    opcode::write::<uapi::CounterCtl>(MAGIC, uapi::IOC_COUNTER_PERIOD as u8);
+/// `WEIR_IOC_COUNTER_REFRESH`.
+pub const COUNTER_REFRESH: Opcode =
+    opcode::write::<uapi::CounterCtl>(MAGIC, uapi::IOC_COUNTER_REFRESH as u8);
+/// `WEIR_IOC_COUNTER_RESET`.
+pub const COUNTER_RESET: Opcode =
+    opcode::write::<uapi::CounterCtl>(MAGIC, uapi::IOC_COUNTER_RESET as u8);
 /// `WEIR_IOC_CHANNEL_CLOCK`.
 pub const CHANNEL_CLOCK: Opcode =
     opcode::read_write::<uapi::ClockReq>(MAGIC, uapi::IOC_CHANNEL_CLOCK as u8);
@@ -70,8 +82,9 @@ struct Call<'a> {
 
 // SAFETY: The pointer is to bytes that the call borrows exclusively, so the kernel may write to
 // them, and any bytes it writes are valid ones. It touches no more than the size that stands in the
-// first word of the argument, or that the opcode encodes, and `request` made sure that neither is
-// beyond the end.
+// first word of the argument, or that the opcode encodes, and `checked` made sure that neither is
+// beyond the end. Where an argument has addresses in it, whoever made it has put some there behind which
+// is memory that the kernel may write to.
 unsafe impl Ioctl for Call<'_> {
     type Output = ();
 
@@ -98,8 +111,18 @@ unsafe impl Ioctl for Call<'_> {
 /// # Errors
 ///
 /// Whatever the kernel says; `EFAULT` without a call where `argument` is shorter than what the kernel
-/// would read, `ENOTTY` where `opcode` is not of weir's type.
+/// would read, or where there are addresses in it, as for [`counter_create`] and [`counter_read`]; `ENOTTY`
+/// where `opcode` is not of weir's type.
 pub fn request<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: &mut [u8]) -> Result<(), Errno> {
+    // The kernel goes by the number alone.
+    if [uapi::IOC_COUNTER_CREATE, uapi::IOC_COUNTER_READ].contains(&(opcode & 0xff)) {
+        return Err(Errno::FAULT);
+    }
+    checked(fd, opcode, argument)
+}
+
+/// Calls `opcode` on bytes of which only the addresses in them, if there are any, were not checked.
+fn checked<Fd: AsFd>(fd: Fd, opcode: Opcode, argument: &mut [u8]) -> Result<(), Errno> {
     if (opcode >> 8) & 0xff != Opcode::from(MAGIC) {
         return Err(Errno::NOTTY);
     }
@@ -198,35 +221,60 @@ pub fn inject<Fd: AsFd>(fd: Fd, req: &mut uapi::InjectReq) -> Result<(), Errno> 
     request(fd, INJECT, req.as_mut_bytes())
 }
 
-/// Creates a counter; its number is written to `req`.
+/// Creates a counter of `attrs`, whose address and number are filled in; the counter's number is written to
+/// `req`. Of an attribute that is too new for the kernel, it writes the size that it knows into it.
 ///
 /// # Errors
 ///
 /// See `WEIR_IOC_COUNTER_CREATE` in the header.
-pub fn counter_create<Fd: AsFd>(fd: Fd, req: &mut uapi::CounterReq) -> Result<(), Errno> {
-    request(fd, COUNTER_CREATE, req.as_mut_bytes())
+pub fn counter_create<Fd: AsFd>(
+    fd: Fd,
+    req: &mut uapi::CounterReq,
+    attrs: &mut [Attr],
+) -> Result<(), Errno> {
+    // The addresses stay good until the call is over: `attrs` is borrowed as long.
+    let addresses: Vec<u64> = attrs
+        .iter_mut()
+        .map(|attr| (&raw mut *attr).expose_provenance() as u64)
+        .collect();
+    req.attrs = addresses.as_ptr().expose_provenance() as u64;
+    req.count = u32::try_from(addresses.len()).map_err(|_| Errno::TOOBIG)?;
+    let result = checked(fd, COUNTER_CREATE, req.as_mut_bytes());
+    // Nobody shall find an address there behind which is nothing any more.
+    req.attrs = 0;
+    result
 }
 
-/// Sends [`COUNTER_ENABLE`], [`COUNTER_DISABLE`] or [`COUNTER_RELEASE`] to counter `id`.
+/// Sends [`COUNTER_ENABLE`], [`COUNTER_DISABLE`], [`COUNTER_RESET`] or [`COUNTER_RELEASE`] to counter `id`, with a
+/// `value` of 0; or [`COUNTER_PERIOD`] to event `id`, or [`COUNTER_REFRESH`] to counter `id`, with one.
 ///
 /// # Errors
 ///
-/// `ENOENT` where there is no such counter; to enable, `EBUSY` where it got no place.
-pub fn counter_control<Fd: AsFd>(fd: Fd, opcode: Opcode, id: u32) -> Result<(), Errno> {
+/// `ENOENT` where there is no such counter; see the header.
+pub fn counter_control<Fd: AsFd>(fd: Fd, opcode: Opcode, id: u32, value: u64) -> Result<(), Errno> {
     let mut ctl = uapi::CounterCtl {
         size: size_of::<uapi::CounterCtl>() as u32,
         id,
+        value,
     };
     request(fd, opcode, ctl.as_mut_bytes())
 }
 
-/// Reads a counter.
+/// Reads counters into `values`, whose address and number are filled in; `req` says how many there are then.
 ///
 /// # Errors
 ///
-/// `ENOENT` where there is no such counter.
-pub fn counter_read<Fd: AsFd>(fd: Fd, value: &mut uapi::CounterValue) -> Result<(), Errno> {
-    request(fd, COUNTER_READ, value.as_mut_bytes())
+/// `ENOENT` where there is no such counter, `ENOSPC` where `values` has too little room.
+pub fn counter_read<Fd: AsFd>(
+    fd: Fd,
+    req: &mut uapi::CounterRead,
+    values: &mut [uapi::CounterValue],
+) -> Result<(), Errno> {
+    req.values = values.as_mut_ptr().expose_provenance() as u64;
+    req.count = u32::try_from(values.len()).unwrap_or(u32::MAX);
+    let result = checked(fd, COUNTER_READ, req.as_mut_bytes());
+    req.values = 0;
+    result
 }
 
 #[cfg(test)]
@@ -257,5 +305,34 @@ mod tests {
         // TIOCGWINSZ writes eight bytes to where it is pointed at.
         let null = File::open("/dev/null").unwrap();
         assert_eq!(request(&null, 0x5413, &mut [0; 4]), Err(Errno::NOTTY));
+    }
+
+    #[test]
+    fn bytes_with_addresses_in_them_never_reach_the_kernel() {
+        let null = File::open("/dev/null").unwrap();
+        for opcode in [
+            COUNTER_CREATE,
+            COUNTER_READ,
+            // The same number with another size.
+            opcode::read_write::<[u8; 64]>(MAGIC, uapi::IOC_COUNTER_READ as u8),
+        ] {
+            let mut bytes = [0; 64];
+            bytes[0] = 64;
+            assert_eq!(request(&null, opcode, &mut bytes), Err(Errno::FAULT));
+        }
+        // With memory behind them, they do.
+        let mut read = uapi::CounterRead {
+            size: size_of::<uapi::CounterRead>() as u32,
+            ..Default::default()
+        };
+        let mut values = [uapi::CounterValue::default(); 3];
+        let result = counter_read(&null, &mut read, &mut values);
+        assert_eq!((result, read.count), (Err(Errno::NOTTY), 3));
+        let mut create = uapi::CounterReq {
+            size: size_of::<uapi::CounterReq>() as u32,
+            ..Default::default()
+        };
+        let result = counter_create(&null, &mut create, &mut [Attr::default()]);
+        assert_eq!((result, create.count), (Err(Errno::NOTTY), 1));
     }
 }

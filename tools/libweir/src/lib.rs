@@ -29,6 +29,7 @@
 //! # Ok::<(), libweir::Error>(())
 //! ```
 
+pub mod attr;
 pub mod buffer;
 pub mod build;
 pub mod channel;
@@ -44,9 +45,17 @@ pub mod kallsyms;
 pub mod mapped;
 pub mod ordered;
 pub mod page;
+pub mod perf;
 pub mod record;
+pub mod sample;
 pub mod stream;
+pub mod value;
 
+pub use attr::{
+    sample_type,
+    Attr,
+    Sampling, //
+};
 pub use buffer::PageBuffer;
 pub use channel::{
     Channel,
@@ -58,7 +67,7 @@ pub use continuity::Continuity;
 pub use counter::{
     Counter,
     CounterOptions,
-    Sampling, //
+    Scope, //
 };
 pub use error::{
     Call,
@@ -89,9 +98,18 @@ pub use record::{
     RecordError, //
 };
 pub use rustix::io::Errno;
+pub use sample::{
+    Callchain,
+    SampleFields,
+    SampleLayouts, //
+};
 pub use stream::{
     Stream,
     StreamError, //
+};
+pub use value::{
+    ReadOptions,
+    Value, //
 };
 #[path = "../../../rust/core/slot.rs"]
 pub mod slot;

@@ -8,6 +8,7 @@ use crate::{
         RecordErrorKind, //
         Records,
     },
+    sample::SampleLayouts,
     uapi::{
         self,
         PageHeader,
@@ -127,6 +128,7 @@ pub struct Page<'a> {
     header: PageHeader,
     bytes: &'a [u8],
     base: u64,
+    layouts: Option<&'a SampleLayouts>,
 }
 
 impl<'a> Page<'a> {
@@ -186,7 +188,17 @@ impl<'a> Page<'a> {
             header,
             bytes,
             base,
+            layouts: None,
         })
+    }
+
+    /// The same page, whose samples have the fields that these layouts say.
+    #[must_use]
+    pub fn with_layouts(self, layouts: &'a SampleLayouts) -> Self {
+        Page {
+            layouts: Some(layouts),
+            ..self
+        }
     }
 
     /// The header.
@@ -220,6 +232,7 @@ impl<'a> Page<'a> {
         Records::new(
             &self.bytes[HEADER_SIZE..content],
             self.base + HEADER_SIZE as u64,
+            self.layouts,
         )
     }
 

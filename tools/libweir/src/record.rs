@@ -2,10 +2,16 @@
 
 //! The records in a page.
 
-use crate::uapi::{
-    self,
-    RecordHeader,
-    SampleId, //
+use crate::{
+    sample::{
+        SampleFields,
+        SampleLayouts, //
+    },
+    uapi::{
+        self,
+        RecordHeader,
+        SampleId, //
+    },
 };
 use std::borrow::Cow;
 use zerocopy::FromBytes;
@@ -47,6 +53,12 @@ pub enum RecordErrorKind {
         /// What this type has.
         wanted: u64,
     },
+    /// A sample is said to have fields that this version does not know.
+    #[error("its event was created with fields {0:#x}, which are not known")]
+    Fields(u64),
+    /// A sample names two events.
+    #[error("its two ids differ")]
+    OtherId,
     /// A reserved field is in use.
     #[error("a reserved field is not zero")]
     Reserved,
@@ -77,8 +89,12 @@ pub enum RecordErrorKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record<'a> {
-    /// A counter overflowed.
+    /// A counter overflowed, whose samples have the fields of [`uapi::SAMPLE_TYPE`].
     Sample(uapi::Sample),
+    /// A counter overflowed, whose samples have other fields: see [`crate::Page::with_layouts`].
+    SampleFields(SampleFields<'a>),
+    /// Perf stopped an event for too many samples, or, by the header's type, started it again.
+    Throttle(uapi::Throttle),
     /// A task exists.
     Fork(uapi::Fork),
     /// Its name.
@@ -109,7 +125,10 @@ pub enum Record<'a> {
 impl<'a> Record<'a> {
     /// Decodes what stands at the beginning of `bytes`, and gives its size. It is no record where it is
     /// a NOP: a write that was given up after its room was reserved.
-    fn parse(bytes: &'a [u8]) -> Result<(Option<Self>, usize), RecordErrorKind> {
+    fn parse(
+        bytes: &'a [u8],
+        layouts: Option<&SampleLayouts>,
+    ) -> Result<(Option<Self>, usize), RecordErrorKind> {
         let left = bytes.len();
         let header = match RecordHeader::read_from_prefix(bytes) {
             Ok((header, _)) => header,
@@ -128,10 +147,11 @@ impl<'a> Record<'a> {
         let bytes = &bytes[..size];
         let record = match header.type_ {
             uapi::RECORD_NOP => return Ok((None, size)),
-            uapi::RECORD_SAMPLE => {
-                let sample: uapi::Sample = exact(bytes, &header)?;
-                reserved(sample.reserved)?;
-                Record::Sample(sample)
+            uapi::RECORD_SAMPLE => parse_sample(bytes, header, layouts)?,
+            uapi::RECORD_THROTTLE | uapi::RECORD_UNTHROTTLE => {
+                let throttle: uapi::Throttle = exact(bytes, &header)?;
+                reserved(throttle.sample_id.reserved)?;
+                Record::Throttle(throttle)
             }
             uapi::RECORD_FORK => {
                 let fork: uapi::Fork = exact(bytes, &header)?;
@@ -161,6 +181,8 @@ impl<'a> Record<'a> {
     pub fn header(&self) -> &RecordHeader {
         match self {
             Record::Sample(sample) => &sample.header,
+            Record::SampleFields(fields) => &fields.header,
+            Record::Throttle(throttle) => &throttle.header,
             Record::Fork(fork) => &fork.header,
             Record::Comm(comm) => &comm.header,
             Record::Raw { raw, .. } => &raw.header,
@@ -170,19 +192,21 @@ impl<'a> Record<'a> {
     }
 
     /// When it was written, in ns of the channel's clock; `None` where this version does not know the
-    /// layout.
+    /// layout, or it has no time.
     pub fn time(&self) -> Option<u64> {
         match self {
             Record::Sample(sample) => Some(sample.time),
+            Record::SampleFields(fields) => fields.time,
             Record::Event { head, .. } => Some(head.time),
             _ => self.sample_id().map(|id| id.time),
         }
     }
 
-    /// The CPU that wrote it; `None` where this version does not know the layout.
+    /// The CPU that wrote it; `None` where this version does not know the layout, or it does not say.
     pub fn cpu(&self) -> Option<u32> {
         match self {
             Record::Sample(sample) => Some(sample.cpu),
+            Record::SampleFields(fields) => fields.cpu,
             Record::Event { head, .. } => Some(u32::from(head.header.misc)),
             _ => self.sample_id().map(|id| id.cpu),
         }
@@ -191,7 +215,8 @@ impl<'a> Record<'a> {
     /// Who wrote it, and when; samples and events say that in fields of their own.
     pub fn sample_id(&self) -> Option<SampleId> {
         match self {
-            Record::Sample(_) | Record::Event { .. } => None,
+            Record::Sample(_) | Record::SampleFields(_) | Record::Event { .. } => None,
+            Record::Throttle(throttle) => Some(throttle.sample_id),
             Record::Fork(fork) => Some(fork.sample_id),
             Record::Comm(comm) => Some(comm.sample_id),
             Record::Raw { raw, .. } => Some(raw.sample_id),
@@ -217,6 +242,25 @@ fn size_of_type(header: &RecordHeader, wanted: u64) -> RecordErrorKind {
         size: header.size,
         wanted,
     }
+}
+
+fn parse_sample<'a>(
+    bytes: &'a [u8],
+    header: RecordHeader,
+    layouts: Option<&SampleLayouts>,
+) -> Result<Record<'a>, RecordErrorKind> {
+    // The id stands first in every sample.
+    let id = bytes[HEADER_SIZE..].first_chunk().copied();
+    let sample_type = match (layouts, id) {
+        (Some(layouts), Some(id)) => layouts.get(u64::from_ne_bytes(id)),
+        _ => uapi::SAMPLE_TYPE,
+    };
+    if sample_type != uapi::SAMPLE_TYPE {
+        return SampleFields::parse(bytes, header, sample_type).map(Record::SampleFields);
+    }
+    let sample: uapi::Sample = exact(bytes, &header)?;
+    reserved(sample.reserved)?;
+    Ok(Record::Sample(sample))
 }
 
 fn parse_raw<'a>(bytes: &'a [u8], header: &RecordHeader) -> Result<Record<'a>, RecordErrorKind> {
@@ -268,11 +312,16 @@ pub fn comm_text(comm: &[u8; uapi::COMM_LEN]) -> Cow<'_, str> {
 pub struct Records<'a> {
     bytes: &'a [u8],
     offset: u64,
+    layouts: Option<&'a SampleLayouts>,
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn new(bytes: &'a [u8], offset: u64) -> Self {
-        Records { bytes, offset }
+    pub(crate) fn new(bytes: &'a [u8], offset: u64, layouts: Option<&'a SampleLayouts>) -> Self {
+        Records {
+            bytes,
+            offset,
+            layouts,
+        }
     }
 
     /// How far the iterator is in the input of its page: where the last record ended.
@@ -286,7 +335,7 @@ impl<'a> Iterator for Records<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.bytes.is_empty() {
-            match Record::parse(self.bytes) {
+            match Record::parse(self.bytes, self.layouts) {
                 Ok((record, size)) => {
                     self.bytes = &self.bytes[size..];
                     self.offset += size as u64;

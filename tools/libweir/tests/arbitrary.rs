@@ -13,6 +13,8 @@ use libweir::{
     Event,
     Kallsyms,
     Page,
+    Record,
+    SampleLayouts,
     Stream, //
 };
 use proptest::prelude::*;
@@ -155,8 +157,8 @@ proptest! {
             bytes[at + 4..at + 6].fill(0);
             bytes[at + 6..at + 8].copy_from_slice(&(4096 - at as u16).to_ne_bytes());
         }
-        // Only an empty page is none.
-        prop_assert_eq!(exhaust(&bytes), u64::from(content > 12));
+        // An empty one is a page as well.
+        prop_assert_eq!(exhaust(&bytes), 1);
     }
 
     #[test]
@@ -189,6 +191,36 @@ proptest! {
         if let Ok(kallsyms) = Kallsyms::parse(&text) {
             if let Some(found) = kallsyms.resolve(ip) {
                 prop_assert_eq!(found.start + found.offset, ip);
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_as_samples_of_any_fields(
+        body in prop::collection::vec(any::<u8>(), 8..400),
+        id in 0u64..3,
+        types in prop::collection::vec(any::<u64>().prop_map(|bits| bits & 0x1_03ff), 3),
+        unknown in prop::option::of(10u32..64),
+    ) {
+        let mut layouts = SampleLayouts::new();
+        for (id, sample_type) in types.iter().enumerate() {
+            layouts.insert(id as u64, sample_type | unknown.map_or(0, |bit| 1 << bit));
+        }
+        let mut page = PageBuilder::new(4096, 3, 0);
+        let words: Vec<u64> = body
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+            .collect();
+        page.sample_fields(0, id, &words, 10);
+        let bytes = page.finish();
+        let page = Page::parse(&bytes).unwrap().with_layouts(&layouts);
+        walk(&page);
+        for record in page.records() {
+            if let Ok(Record::SampleFields(fields)) = record {
+                prop_assert_eq!(fields.id, id);
+                if let Some(chain) = fields.callchain {
+                    prop_assert!(chain.words().count() <= words.len());
+                }
             }
         }
     }

@@ -15,9 +15,11 @@ use libweir::{
         comm_text,
         RecordErrorKind, //
     },
+    sample_type,
     uapi,
     Page,
-    Record, //
+    Record,
+    SampleLayouts, //
 };
 use std::mem::offset_of;
 
@@ -395,4 +397,42 @@ fn a_spoilt_record_is_found_by_its_place() {
             )
         );
     }
+}
+
+#[test]
+fn samples_have_the_fields_that_their_event_has() {
+    let mut layouts = SampleLayouts::new();
+    layouts.insert(2, sample_type::TIME | sample_type::CALLCHAIN);
+    let mut builder = PageBuilder::new(4096, 3, 0);
+    builder
+        .sample(uapi::Sample {
+            id: 1,
+            time: 10,
+            ..Default::default()
+        })
+        .sample_fields(uapi::MISC_KERNEL, 2, &[20, 2, 0x100, 0x200], 20)
+        .throttle(2, true, 30)
+        .throttle(2, false, 40);
+    let bytes = builder.finish();
+    let page = Page::parse(&bytes).unwrap().with_layouts(&layouts);
+    assert_eq!(page.verify(), Ok(4));
+    let records: Vec<Record> = page.records().map(Result::unwrap).collect();
+    let [Record::Sample(sample), Record::SampleFields(fields), Record::Throttle(stop), Record::Throttle(start)] =
+        &records[..]
+    else {
+        panic!("{records:?}");
+    };
+    assert_eq!((sample.id, sample.time), (1, 10));
+    assert_eq!((fields.id, fields.time, fields.ip), (2, Some(20), None));
+    let chain: Vec<u64> = fields.callchain.unwrap().words().collect();
+    assert_eq!(chain, [0x100, 0x200]);
+    assert_eq!(
+        (stop.header.type_, stop.id, stop.time),
+        (uapi::RECORD_THROTTLE, 2, 30)
+    );
+    assert_eq!(start.header.type_, uapi::RECORD_UNTHROTTLE);
+    assert_eq!(records[3].cpu(), Some(3));
+    // Without that, it is taken for one of the default fields, and does not have them.
+    let error = Page::parse(&bytes).unwrap().verify().unwrap_err();
+    assert!(matches!(error.kind, RecordErrorKind::SizeOfType { .. }));
 }

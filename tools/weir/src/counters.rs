@@ -4,32 +4,25 @@
 
 use crate::cli::NamedEvent;
 use libweir::{
+    Attr,
     Channel,
     Counter,
     CounterOptions,
     Errno,
     Error,
     Result,
-    Sampling, //
+    Sampling,
+    Scope, //
 };
 
-/// Opens counters of `event` on all of `cpus`: all, or none.
+/// Opens a counter of `event` on all CPUs.
 pub(crate) fn open<'a>(
     channel: &'a Channel,
     event: &NamedEvent,
-    cpus: &[u32],
     sampling: Sampling,
-) -> Result<Vec<Counter<'a>>> {
-    cpus.iter()
-        .map(|cpu| {
-            channel.counter_create(&CounterOptions {
-                event: event.event,
-                cpu: *cpu,
-                sampling,
-                ..Default::default()
-            })
-        })
-        .collect()
+) -> Result<Counter<'a>> {
+    let attr = Attr::new(event.event).sampling(sampling);
+    channel.counter_create(&CounterOptions::new(attr, Scope::All))
 }
 
 /// Whether an error of [`open`] says that this machine lacks the event.

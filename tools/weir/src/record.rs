@@ -66,10 +66,10 @@ pub(crate) fn run(device: &Path, args: &RecordArgs) -> Result<ExitCode> {
     })?;
     let counters = open_counters(&channel, args)?;
     let mut capture = Capture::open(&args.output)?;
-    for counter in counters.iter().flat_map(|(_, counters)| counters) {
+    for (event, counter) in &counters {
         counter
             .enable()
-            .with_context(|| format!("CPU {}", counter.cpu()))?;
+            .with_context(|| format!("event {}", event.name))?;
     }
     let workload = Workload::start(&args.workload)?;
     // Only now, when nothing is in the way of recording, an earlier capture may go.
@@ -103,7 +103,7 @@ pub(crate) fn run(device: &Path, args: &RecordArgs) -> Result<ExitCode> {
 fn open_counters<'a>(
     channel: &'a Channel,
     args: &RecordArgs,
-) -> Result<Vec<(NamedEvent, Vec<Counter<'a>>)>> {
+) -> Result<Vec<(NamedEvent, Counter<'a>)>> {
     let sampling = match args.period {
         Some(period) => Sampling::Period(period),
         None => Sampling::Frequency(args.frequency.unwrap_or(FREQUENCY)),
@@ -117,13 +117,12 @@ fn open_counters<'a>(
     } else {
         &args.events[..]
     };
-    let cpus = libweir::cpu::online()?;
     events
         .iter()
         .map(|event| {
-            let counters = counters::open(channel, event, &cpus, sampling)
+            let counter = counters::open(channel, event, sampling)
                 .with_context(|| format!("event {}", event.name))?;
-            Ok((event.clone(), counters))
+            Ok((event.clone(), counter))
         })
         .collect()
 }
@@ -193,10 +192,10 @@ fn inject(
 /// Stops the counters and reads what is left.
 fn stop(
     channel: &Channel,
-    counters: &[(NamedEvent, Vec<Counter<'_>>)],
+    counters: &[(NamedEvent, Counter<'_>)],
     capture: &mut Capture,
 ) -> Result<()> {
-    for counter in counters.iter().flat_map(|(_, counters)| counters) {
+    for (_, counter) in counters {
         counter.disable()?;
     }
     channel.flush()?;
@@ -204,17 +203,17 @@ fn stop(
     capture.end()
 }
 
-fn noted_events(args: &RecordArgs, counters: &[(NamedEvent, Vec<Counter<'_>>)]) -> Vec<NotedEvent> {
+fn noted_events(args: &RecordArgs, counters: &[(NamedEvent, Counter<'_>)]) -> Vec<NotedEvent> {
     counters
         .iter()
-        .map(|(event, counters)| NotedEvent {
+        .map(|(event, counter)| NotedEvent {
             name: event.name.clone(),
             frequency: match args.period {
                 Some(_) => None,
                 None => Some(args.frequency.unwrap_or(FREQUENCY)),
             },
             period: args.period,
-            counters: counters.iter().map(|counter| counter.id().into()).collect(),
+            counters: vec![counter.id().into()],
         })
         .collect()
 }

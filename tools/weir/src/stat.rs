@@ -24,12 +24,12 @@ use anyhow::{
     Result, //
 };
 use libweir::{
-    uapi::CounterValue,
     Channel,
     ChannelOptions,
     Counter,
     Errno,
-    Sampling, //
+    Sampling,
+    Value, //
 };
 use serde::Serialize;
 use std::{
@@ -80,25 +80,13 @@ struct CpuStat {
 }
 
 impl CpuStat {
-    fn new(cpu: u32, value: &CounterValue) -> Self {
+    fn new(value: &Value) -> Self {
         CpuStat {
-            cpu,
+            cpu: value.cpu.unwrap_or(0),
             value: value.value,
             enabled_ns: value.enabled,
             running_ns: value.running,
-            count: scaled(value),
-        }
-    }
-}
-
-/// The value of a counter that counted for part of the time only, brought up to all of it.
-fn scaled(value: &CounterValue) -> Option<u64> {
-    match (value.running, value.enabled) {
-        (0, _) => None,
-        (running, enabled) if running >= enabled => Some(value.value),
-        (running, enabled) => {
-            let scaled = u128::from(value.value) * u128::from(enabled) / u128::from(running);
-            Some(u64::try_from(scaled).unwrap_or(u64::MAX))
+            count: value.scaled(),
         }
     }
 }
@@ -134,15 +122,11 @@ pub(crate) fn run(device: &Path, args: &StatArgs) -> Result<ExitCode> {
         ..Default::default()
     })?;
     let events = open(&channel, &args.events)?;
-    for counter in events
-        .iter()
-        .filter_map(|(_, opened)| opened.as_ref())
-        .flatten()
-    {
+    for counter in events.iter().filter_map(|(_, opened)| opened.as_ref()) {
         match counter.enable() {
             // It waits for its turn, and if that never comes its line says so.
             Err(error) if error.errno() == Some(Errno::BUSY) => {
-                output::message(&format!("CPU {}: {error}", counter.cpu()));
+                output::message(&error.to_string());
             }
             result => result?,
         }
@@ -154,22 +138,15 @@ pub(crate) fn run(device: &Path, args: &StatArgs) -> Result<ExitCode> {
         }
     };
     let duration = workload.elapsed();
-    for counter in events
-        .iter()
-        .filter_map(|(_, opened)| opened.as_ref())
-        .flatten()
-    {
+    for counter in events.iter().filter_map(|(_, opened)| opened.as_ref()) {
         counter.disable()?;
     }
     let code = workload.finish(end)?;
     let events = events.iter().map(|(event, opened)| match opened {
         None => Ok(EventStat::unsupported(&event.name)),
-        Some(counters) => {
-            let read = |counter: &Counter<'_>| {
-                let value = counter.read()?;
-                Ok(CpuStat::new(counter.cpu(), &value))
-            };
-            let cpus = counters.iter().map(read).collect::<Result<_>>()?;
+        Some(counter) => {
+            let values = counter.read_per_cpu()?;
+            let cpus = values.iter().map(CpuStat::new).collect();
             Ok(EventStat::new(&event.name, cpus))
         }
     });
@@ -186,14 +163,13 @@ pub(crate) fn run(device: &Path, args: &StatArgs) -> Result<ExitCode> {
 }
 
 /// An event with its counters, or none where the machine lacks it.
-type Opened<'a> = (NamedEvent, Option<Vec<Counter<'a>>>);
+type Opened<'a> = (NamedEvent, Option<Counter<'a>>);
 
 /// Opens all counters. An event that the user named must be there.
 fn open<'a>(channel: &'a Channel, named: &[NamedEvent]) -> Result<Vec<Opened<'a>>> {
-    let cpus = libweir::cpu::online()?;
     if !named.is_empty() {
         let open = |event: &NamedEvent| {
-            let counters = counters::open(channel, event, &cpus, Sampling::None)
+            let counters = counters::open(channel, event, Sampling::None)
                 .with_context(|| format!("event {}", event.name))?;
             Ok((event.clone(), Some(counters)))
         };
@@ -203,7 +179,7 @@ fn open<'a>(channel: &'a Channel, named: &[NamedEvent]) -> Result<Vec<Opened<'a>
     let mut refusal = None;
     for name in DEFAULT {
         let event: NamedEvent = name.parse().context("a default event")?;
-        match counters::open(channel, &event, &cpus, Sampling::None) {
+        match counters::open(channel, &event, Sampling::None) {
             Ok(counters) => opened.push((event, Some(counters))),
             Err(error) if counters::is_unsupported(&error) => {
                 opened.push((event, None));
@@ -288,40 +264,22 @@ fn cpu_row(cpu: &CpuStat) -> [String; 6] {
 mod tests {
     use super::*;
 
-    fn value(value: u64, enabled: u64, running: u64) -> CounterValue {
-        CounterValue {
+    fn value(cpu: u32, value: u64, enabled: u64, running: u64) -> CpuStat {
+        CpuStat::new(&Value {
+            cpu: Some(cpu),
             value,
             enabled,
             running,
             ..Default::default()
-        }
-    }
-
-    #[test]
-    fn a_part_of_the_time_is_scaled_up_and_none_is_no_zero() {
-        assert_eq!(scaled(&value(10, 100, 100)), Some(10));
-        assert_eq!(scaled(&value(10, 100, 50)), Some(20));
-        assert_eq!(
-            scaled(&value(u64::MAX / 2, 1 << 40, 1 << 39)),
-            Some(u64::MAX - 1)
-        );
-        assert_eq!(scaled(&value(u64::MAX, 2, 1)), Some(u64::MAX));
-        assert_eq!(scaled(&value(0, 100, 0)), None);
-        assert_eq!(scaled(&value(0, 0, 0)), None);
-        // Nothing happened, and that was seen.
-        assert_eq!(scaled(&value(0, 100, 100)), Some(0));
+        })
     }
 
     #[test]
     fn a_sum_says_what_it_lacks() {
-        let cpu = |number, value: CounterValue| CpuStat::new(number, &value);
-        let part = EventStat::new(
-            "cycles",
-            vec![cpu(0, value(10, 100, 50)), cpu(1, value(0, 100, 0))],
-        );
+        let part = EventStat::new("cycles", vec![value(0, 10, 100, 50), value(1, 0, 100, 0)]);
         assert_eq!(part.count, Some(20));
         assert_eq!(part.not_counted, [1]);
-        let none = EventStat::new("cycles", vec![cpu(0, value(0, 100, 0))]);
+        let none = EventStat::new("cycles", vec![value(0, 0, 100, 0)]);
         assert_eq!(none.count, None);
         let text = text(&Stat {
             duration_ns: 1_500_000_000,

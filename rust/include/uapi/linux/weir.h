@@ -94,13 +94,16 @@ struct weir_sample_id {
 	__u64 time;			/* the channel's clock */
 	__u32 cpu;
 	__u32 reserved;
-	__u64 id;			/* counter, 0 for none */
+	__u64 id;			/* of an event, 0 for none */
 };
 
-/* PERF_RECORD_SAMPLE: a counter overflowed. */
+/*
+ * PERF_RECORD_SAMPLE: a counter overflowed. This is one with WEIR_SAMPLE_TYPE; the id stands first
+ * in every one, and tells which fields there are.
+ */
 struct weir_sample {
 	struct weir_record_header header;
-	__u64 id;			/* weir_counter_req.id */
+	__u64 id;			/* of the event: see weir_counter_req.id */
 	__u64 ip;
 	__u32 pid;
 	__u32 tid;
@@ -336,47 +339,111 @@ struct weir_inject_req {
 
 /* --- Counters --------------------------------------------------------------------------------- */
 
-/* weir_counter_req.flags */
-#define WEIR_COUNTER_FREQ		(1U << 0)	/* sample_period is a frequency in Hz */
-#define WEIR_COUNTER_EXCLUDE_USER	(1U << 1)
-#define WEIR_COUNTER_EXCLUDE_KERNEL	(1U << 2)
-#define WEIR_COUNTER_PINNED		(1U << 3)	/* always on its PMU, or in error */
+/* weir_counter_req.scope: where events are counted. */
+#define WEIR_SCOPE_ALL		0	/* on every CPU, and on those that come online later */
+#define WEIR_SCOPE_CPU		1	/* on one CPU, until it goes offline */
+#define WEIR_SCOPE_TASK		2	/* in one task, and its children with attr.inherit */
+
+/* weir_counter_req.flags: keep a copy of the values on each CPU, for WEIR_READ_CACHED. */
+#define WEIR_COUNTER_CACHED	(1U << 0)
+
+/* Most events of one counter. */
+#define WEIR_COUNTER_EVENTS	64
 
 /*
- * WEIR_IOC_COUNTER_CREATE: a counter on one CPU, disabled. With a sample period its overflows go
- * into the channel as PERF_RECORD_SAMPLE.
- * Errors: as perf_event_open(); EOPNOTSUPP where the kernel has no perf events; ENOSPC (too many).
+ * WEIR_IOC_COUNTER_CREATE: a counter of one event, or of several that are read together: a set.
+ * All of them are created, disabled, or none is. With a sample period, overflows go into the
+ * channel as PERF_RECORD_SAMPLE with the fields of perf_event_attr.sample_type, to which
+ * PERF_SAMPLE_IDENTIFIER is added.
+ *
+ * Each attr is checked as perf_event_open() does, with the same errors, and the calling user needs
+ * the same rights. What a task is observed with is proven by a descriptor of perf_event_open() for
+ * that task, of any event; it may be closed afterwards.
+ *
+ * Errors: those of perf_event_open(); E2BIG (an attr of unknown parts; its size is set to what is
+ * known; more than WEIR_COUNTER_EVENTS events); EBADF (no such descriptor), EINVAL (it is not
+ * perf's, or of no task); ESRCH (the task has gone); EOPNOTSUPP (perf has this and weir has not:
+ * records beside samples, samples with other fields than IP, TID, TIME, ADDR, ID, STREAM_ID, CPU,
+ * PERIOD, CALLCHAIN and IDENTIFIER, signals, a clock of its own; or the kernel has no perf events);
+ * ENOSPC (too many counters).
  */
 struct weir_counter_req {
 	__u32 size;
 	__u32 flags;			/* WEIR_COUNTER_* */
-	__u32 type;			/* PERF_TYPE_* or a number of /sys/bus/event_source */
-	__s32 cpu;
-	__u64 config;
-	__u64 config1;
-	__u64 config2;
-	__u64 sample_period;		/* 0: count only */
-	__u32 id;			/* out: names the counter here, and its samples */
-	__u32 reserved;			/* 0 */
+	__u32 scope;			/* WEIR_SCOPE_* */
+	__s32 target;			/* ALL: 0; CPU: its number; TASK: the descriptor */
+	__u64 attrs;			/* address of `count` addresses of struct perf_event_attr */
+	__u32 count;
+	__u32 id;			/* out: of the counter, and its first event; then id + 1 */
 };
 
 /*
- * WEIR_IOC_COUNTER_ENABLE, _DISABLE, _RELEASE. Errors: ENOENT (no such counter); for ENABLE
- * also EBUSY: it is pinned and its PMU has no room, so it does not count; ENABLE may be tried
- * again. One that is not pinned waits for its turn, which its `running` shows.
+ * WEIR_IOC_COUNTER_ENABLE, _DISABLE, _RESET, _RELEASE: `id` is of the counter, `value` is 0.
+ * RESET makes zero what the next read gives, of one instant on each CPU.
+ *
+ * WEIR_IOC_COUNTER_PERIOD: `id` is of an event, `value` its new period, or its frequency.
+ * WEIR_IOC_COUNTER_REFRESH: `value` overflows more, then the counter stops; it is enabled.
+ *
+ * Errors: ENOENT (no such counter), EINVAL (value; the event has no period), ENODEV (its PMU has
+ * gone); for ENABLE and REFRESH also EBUSY: it is pinned and its PMU has no room, so nothing of
+ * it counts; it may be tried again. One that is not pinned waits for its turn, which its
+ * `running` shows.
  */
 struct weir_counter_ctl {
 	__u32 size;
 	__u32 id;
+	__u64 value;
 };
 
-/* WEIR_IOC_COUNTER_READ. Errors: ENOENT. */
+/* weir_counter_read.flags */
+#define WEIR_READ_PER_CPU	(1U << 0)	/* a value for each CPU instead of their sum */
+#define WEIR_READ_CACHED	(1U << 1)	/* see weir_counter_value.age */
+
+/* weir_counter_value.flags */
+#define WEIR_VALUE_TOGETHER	(1U << 0)	/* all events of the counter ran, all the time */
+#define WEIR_VALUE_REVOKED	(1U << 1)	/* its PMU has gone; this was before */
+#define WEIR_VALUE_MISSING	(1U << 2)	/* a CPU is online and not counted */
+
+/* What an event counted since it was enabled first or reset. */
 struct weir_counter_value {
-	__u32 size;
-	__u32 id;			/* in */
+	__u32 id;			/* of the event */
+	__s32 cpu;			/* -1: of a task, or the sum */
 	__u64 value;
 	__u64 enabled;			/* ns enabled, ns that it really counted */
 	__u64 running;
+	__u64 age;			/* ns since the oldest of these was read from its CPU */
+	__u64 lost;			/* samples that the channel had no room for */
+	__u64 throttled;		/* times that perf stopped it for too many samples */
+	__u32 flags;			/* WEIR_VALUE_* */
+	__u32 reserved;			/* 0 */
+};
+
+/*
+ * WEIR_IOC_COUNTER_READ: every event of a counter, or of all counters of this descriptor, in the
+ * order of their ids, with one interrupt to each CPU. With WEIR_READ_PER_CPU there is one value
+ * for each CPU on which the event ever counted.
+ *
+ * CACHED reads other CPUs from the copy that each keeps: it is made when the CPU becomes idle, and
+ * when it switches tasks a millisecond or more after the last. Only counters created with
+ * WEIR_COUNTER_CACHED have it; others give EINVAL.
+ *
+ * Errors: ENOENT (no such counter), ENOSPC (more values than there is room for).
+ */
+struct weir_counter_read {
+	__u32 size;
+	__u32 flags;			/* WEIR_READ_* */
+	__u32 id;			/* 0: all */
+	__u32 count;			/* in: room at `values`; out: how many there are */
+	__u64 values;			/* address of struct weir_counter_value */
+};
+
+/* PERF_RECORD_THROTTLE, _UNTHROTTLE: perf stopped an event for too many samples, or started it. */
+struct weir_throttle {
+	struct weir_record_header header;
+	__u64 time;
+	__u64 id;			/* of the event */
+	__u64 stream_id;		/* the same */
+	struct weir_sample_id sample_id;
 };
 
 #define WEIR_IOC_MAGIC		0xBB
@@ -389,11 +456,14 @@ struct weir_counter_value {
 #define WEIR_IOC_COUNTER_ENABLE	_IOW(WEIR_IOC_MAGIC, 5, struct weir_counter_ctl)
 #define WEIR_IOC_COUNTER_DISABLE _IOW(WEIR_IOC_MAGIC, 6, struct weir_counter_ctl)
 #define WEIR_IOC_COUNTER_RELEASE _IOW(WEIR_IOC_MAGIC, 7, struct weir_counter_ctl)
-#define WEIR_IOC_COUNTER_READ	_IOWR(WEIR_IOC_MAGIC, 8, struct weir_counter_value)
+#define WEIR_IOC_COUNTER_READ	_IOWR(WEIR_IOC_MAGIC, 8, struct weir_counter_read)
 #define WEIR_IOC_CHANNEL_FREEZE	_IOW(WEIR_IOC_MAGIC, 9, struct weir_freeze_req)
 #define WEIR_IOC_CHANNEL_CLOCK	_IOWR(WEIR_IOC_MAGIC, 11, struct weir_clock_req)
 #define WEIR_IOC_CHANNEL_ATTACH	_IOW(WEIR_IOC_MAGIC, 12, struct weir_attach_req)
 #define WEIR_IOC_CHANNEL_MARK	_IOWR(WEIR_IOC_MAGIC, 13, struct weir_mark_req)
 #define WEIR_IOC_CHANNEL_LAYOUT	_IOWR(WEIR_IOC_MAGIC, 10, struct weir_layout_req)
+#define WEIR_IOC_COUNTER_PERIOD	_IOW(WEIR_IOC_MAGIC, 14, struct weir_counter_ctl)
+#define WEIR_IOC_COUNTER_REFRESH _IOW(WEIR_IOC_MAGIC, 15, struct weir_counter_ctl)
+#define WEIR_IOC_COUNTER_RESET	_IOW(WEIR_IOC_MAGIC, 16, struct weir_counter_ctl)
 
 #endif /* _UAPI_LINUX_WEIR_H */

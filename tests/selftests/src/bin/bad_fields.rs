@@ -16,6 +16,7 @@ use libweir::{
         COUNTER_ENABLE,
         COUNTER_READ,
         COUNTER_RELEASE,
+        COUNTER_RESET,
         INJECT, //
     },
     uapi::{
@@ -23,13 +24,12 @@ use libweir::{
         ChannelReq,
         CounterCtl,
         CounterReq,
-        CounterValue,
         Cursor,
         InjectReq,
         StatusReq, //
     },
-    CounterOptions,
-    Errno, //
+    Errno,
+    ReadOptions, //
 };
 use std::process::ExitCode;
 use weir_selftests::{
@@ -42,6 +42,7 @@ use weir_selftests::{
     requests::{
         bytes,
         call,
+        counter,
         create,
         expect_bytes,
         status,
@@ -49,7 +50,10 @@ use weir_selftests::{
         INVAL, //
     },
     session::open_device,
-    syscall::Argument,
+    syscall::{
+        lend_values,
+        Argument, //
+    },
 };
 
 fn create_fields(_: &mut ()) -> Verdict {
@@ -176,24 +180,33 @@ fn inject_fields(_: &mut ()) -> Verdict {
 }
 
 fn counter_fields(_: &mut ()) -> Verdict {
-    let right = CounterOptions::default().request();
+    let right = counter();
     if call(COUNTER_CREATE, Argument::Bytes(&mut bytes(&right)))? == Err(Errno::OPNOTSUPP) {
         return Err(skip("this kernel has no perf events"));
     }
     let refused = |what: &str, change: fn(&mut CounterReq), wanted: &[Result<(), Errno>]| {
-        let mut request = CounterOptions::default().request();
+        let mut request = right;
         change(&mut request);
         expect_bytes(what, COUNTER_CREATE, &request, wanted)
     };
-    refused("an unknown flag", |req| req.flags = 1 << 4, INVAL)?;
+    refused("an unknown flag", |req| req.flags = 1 << 1, INVAL)?;
     refused("the highest flag", |req| req.flags = 1 << 31, INVAL)?;
-    refused("a reserved field", |req| req.reserved = 1, INVAL)?;
+    refused("an unknown scope", |req| req.scope = 3, INVAL)?;
+    refused("a target of all CPUs", |req| req.target = 1, INVAL)?;
+    refused("no event", |req| req.count = 0, INVAL)?;
     refused(
-        "a frequency of nothing",
-        |req| req.flags = uapi::COUNTER_FREQ,
-        INVAL,
+        "more events than can be",
+        |req| req.count = uapi::COUNTER_EVENTS + 1,
+        &[Err(Errno::TOOBIG)],
     )?;
-    refused("CPU -1", |req| req.cpu = -1, INVAL)?;
+    let fault = &[Err(Errno::FAULT)];
+    refused("an event at no address", |req| req.count = 2, fault)?;
+    refused("events at no address", |req| req.attrs = 0, fault)?;
+    refused(
+        "a task without a descriptor",
+        |req| (req.scope, req.target) = (uapi::SCOPE_TASK, -1),
+        &[Err(Errno::BADF)],
+    )?;
     refused("a number that goes out", |req| req.id = 77, &[Ok(())])?;
     Ok(())
 }
@@ -201,12 +214,19 @@ fn counter_fields(_: &mut ()) -> Verdict {
 /// A counter that there is not.
 fn counter_numbers(_: &mut ()) -> Verdict {
     let wanted = &[Err(Errno::NOENT)];
+    let (values, room) = lend_values();
     for id in [0, 1, u32::MAX] {
         let ctl = CounterCtl {
             size: size_of::<CounterCtl>() as u32,
             id,
+            value: 0,
         };
-        for opcode in [COUNTER_ENABLE, COUNTER_DISABLE, COUNTER_RELEASE] {
+        for opcode in [
+            COUNTER_ENABLE,
+            COUNTER_DISABLE,
+            COUNTER_RELEASE,
+            COUNTER_RESET,
+        ] {
             expect_bytes(
                 &format!("operation {opcode:#x} on counter {id}"),
                 opcode,
@@ -214,16 +234,14 @@ fn counter_numbers(_: &mut ()) -> Verdict {
                 wanted,
             )?;
         }
-        let value = CounterValue {
-            size: size_of::<CounterValue>() as u32,
-            id,
-            ..Default::default()
-        };
+        let mut read = ReadOptions::default().request(id);
+        (read.values, read.count) = (values, room);
         expect_bytes(
             &format!("reading counter {id}"),
             COUNTER_READ,
-            &value,
-            wanted,
+            &read,
+            // All counters, of which there is none.
+            if id == 0 { &[Ok(())] } else { wanted },
         )?;
     }
     Ok(())

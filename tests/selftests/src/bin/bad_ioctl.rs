@@ -16,8 +16,11 @@ use libweir::{
         CHANNEL_FLUSH,
         COUNTER_DISABLE,
         COUNTER_ENABLE,
+        COUNTER_PERIOD,
         COUNTER_READ,
+        COUNTER_REFRESH,
         COUNTER_RELEASE,
+        COUNTER_RESET,
         INJECT, //
     },
     uapi::{
@@ -248,9 +251,8 @@ fn state(_: &mut ()) -> Verdict {
             // This is how a descriptor may get one.
             CHANNEL_ATTACH => &[Err(Errno::NOENT)],
             // There cannot be a counter before there is a channel: either is the truth.
-            COUNTER_ENABLE | COUNTER_DISABLE | COUNTER_RELEASE | COUNTER_READ => {
-                &[Err(Errno::BADFD), Err(Errno::NOENT)]
-            }
+            COUNTER_ENABLE | COUNTER_DISABLE | COUNTER_RELEASE | COUNTER_READ | COUNTER_PERIOD
+            | COUNTER_REFRESH | COUNTER_RESET => &[Err(Errno::BADFD), Err(Errno::NOENT)],
             _ => &[Err(Errno::BADFD)],
         };
         ensure!(

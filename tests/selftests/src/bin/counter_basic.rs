@@ -20,19 +20,20 @@ use libweir::{
         COUNTER_RELEASE, //
     },
     uapi::{
-        CounterReq,
         CounterValue,
         Sample,
         MISC_CPUMODE_MASK,
         MISC_KERNEL,
         MISC_USER, //
     },
+    Attr,
     ChannelOptions,
     CounterOptions,
     Errno,
     Event,
+    ReadOptions,
     Record,
-    Sampling, //
+    Scope, //
 };
 use nix::{
     sched::{
@@ -75,8 +76,13 @@ fn session() -> Result<Session> {
 /// Tests nothing where the kernel has no perf events.
 fn setup() -> Result<()> {
     let session = session()?;
-    let mut req = request(Event::CPU_CLOCK, 0, 0);
-    match counter_create(session.channel(), &mut req) {
+    let options = options(Event::CPU_CLOCK, 0, 0);
+    let result = counter_create(
+        session.channel(),
+        &mut options.request(None),
+        &mut options.attrs.clone(),
+    );
+    match result {
         Err(Errno::OPNOTSUPP) => Err(skip("this kernel has no perf events")),
         result => result.context("creating a counter"),
     }
@@ -123,17 +129,17 @@ fn samples_of_each_cpu(_: &mut ()) -> Verdict {
     let period = MS;
     for cpu in libweir::cpu::online()? {
         let mut session = session()?;
-        let counter = session.channel().counter_create(&CounterOptions {
-            cpu,
-            sampling: Sampling::Period(period),
-            ..Default::default()
-        })?;
+        let options = options(Event::CPU_CLOCK, cpu, period);
+        let counter = session.channel().counter_create(&options)?;
         let id = counter.id();
-        ensure!(counter.read()?.value == 0, "it counts before it is enabled");
+        ensure!(
+            counter.read_first()?.value == 0,
+            "it counts before it is enabled"
+        );
         counter.enable()?;
         on_cpu(cpu, || spin(Duration::from_millis(200)))?;
         counter.disable()?;
-        let value = counter.read()?;
+        let value = counter.read_first()?;
         drop(counter);
 
         let samples = samples(&mut session)?;
@@ -184,11 +190,8 @@ fn several_counters(_: &mut ()) -> Verdict {
     let mut counters = Vec::new();
     for period in [MS, 3 * MS] {
         for cpu in &cpus {
-            let counter = session.channel().counter_create(&CounterOptions {
-                cpu: *cpu,
-                sampling: Sampling::Period(period),
-                ..Default::default()
-            })?;
+            let options = options(Event::CPU_CLOCK, *cpu, period);
+            let counter = session.channel().counter_create(&options)?;
             counter.enable()?;
             ensure!(
                 !ids.iter().any(|(id, ..)| *id == counter.id()),
@@ -232,9 +235,9 @@ fn disable(_: &mut ()) -> Verdict {
     let id = create(&session, Event::CPU_CLOCK, cpu, MS)?;
     let mut last = 0;
     for _ in 0..3 {
-        counter_control(session.channel(), COUNTER_ENABLE, id)?;
+        counter_control(session.channel(), COUNTER_ENABLE, id, 0)?;
         on_cpu(cpu, || spin(Duration::from_millis(30)))?;
-        counter_control(session.channel(), COUNTER_DISABLE, id)?;
+        counter_control(session.channel(), COUNTER_DISABLE, id, 0)?;
         let value = read(&session, id)?;
         ensure!(value.value > last, "nothing was counted: {value:?}");
         last = value.value;
@@ -243,7 +246,8 @@ fn disable(_: &mut ()) -> Verdict {
         on_cpu(cpu, || spin(Duration::from_millis(30)))?;
         let later = read(&session, id)?;
         ensure!(
-            later == value,
+            (later.value, later.enabled, later.running)
+                == (value.value, value.enabled, value.running),
             "a disabled counter went from {value:?} to {later:?}"
         );
         let samples = samples(&mut session)?;
@@ -257,9 +261,9 @@ fn release(_: &mut ()) -> Verdict {
     let mut session = session()?;
     let cpu = libweir::cpu::online()?[0];
     let id = create(&session, Event::CPU_CLOCK, cpu, MS)?;
-    counter_control(session.channel(), COUNTER_ENABLE, id)?;
+    counter_control(session.channel(), COUNTER_ENABLE, id, 0)?;
     on_cpu(cpu, || spin(Duration::from_millis(30)))?;
-    counter_control(session.channel(), COUNTER_RELEASE, id)?;
+    counter_control(session.channel(), COUNTER_RELEASE, id, 0)?;
     ensure!(
         !samples(&mut session)?.is_empty(),
         "nothing was sampled before"
@@ -269,7 +273,7 @@ fn release(_: &mut ()) -> Verdict {
     ensure!(samples.is_empty(), "a released counter wrote {samples:?}");
 
     for opcode in [COUNTER_ENABLE, COUNTER_DISABLE, COUNTER_RELEASE] {
-        let result = counter_control(session.channel(), opcode, id);
+        let result = counter_control(session.channel(), opcode, id, 0);
         ensure!(
             result == Err(Errno::NOENT),
             "operation {opcode:#x} on it gave {result:?}"
@@ -288,7 +292,7 @@ fn close_while_enabled(_: &mut ()) -> Verdict {
         let session = session()?;
         for cpu in libweir::cpu::online()? {
             let id = create(&session, Event::CPU_CLOCK, cpu, MS / 5)?;
-            counter_control(session.channel(), COUNTER_ENABLE, id)?;
+            counter_control(session.channel(), COUNTER_ENABLE, id, 0)?;
         }
         spin(Duration::from_millis(5));
     }
@@ -302,7 +306,7 @@ fn counts_without_samples(_: &mut ()) -> Verdict {
     let switches = create(&session, CONTEXT_SWITCHES, cpu, 0)?;
     let faults = create(&session, PAGE_FAULTS, cpu, 0)?;
     for id in [switches, faults] {
-        counter_control(session.channel(), COUNTER_ENABLE, id)?;
+        counter_control(session.channel(), COUNTER_ENABLE, id, 0)?;
     }
     let (sleeps, pages) = (20, 100);
     on_cpu(cpu, || {
@@ -319,7 +323,7 @@ fn counts_without_samples(_: &mut ()) -> Verdict {
         })
     })??;
     for (id, least) in [(switches, sleeps), (faults, pages as u64)] {
-        counter_control(session.channel(), COUNTER_DISABLE, id)?;
+        counter_control(session.channel(), COUNTER_DISABLE, id, 0)?;
         let value = read(&session, id)?;
         ensure!(
             value.value >= least,
@@ -342,11 +346,8 @@ fn counts_without_samples(_: &mut ()) -> Verdict {
 fn frequency(_: &mut ()) -> Verdict {
     let mut session = session()?;
     let cpu = libweir::cpu::online()?[0];
-    let counter = session.channel().counter_create(&CounterOptions {
-        cpu,
-        sampling: Sampling::Frequency(500),
-        ..Default::default()
-    })?;
+    let options = CounterOptions::new(Attr::default().frequency(500), Scope::Cpu(cpu));
+    let counter = session.channel().counter_create(&options)?;
     counter.enable()?;
     on_cpu(cpu, || spin(Duration::from_millis(300)))?;
     counter.release()?;
@@ -367,13 +368,9 @@ fn frequency(_: &mut ()) -> Verdict {
 fn exclude_kernel(_: &mut ()) -> Verdict {
     let mut session = session()?;
     let cpu = libweir::cpu::online()?[0];
-    let counter = session.channel().counter_create(&CounterOptions {
-        cpu,
-        event: PAGE_FAULTS,
-        sampling: Sampling::Period(1),
-        exclude_kernel: true,
-        ..Default::default()
-    })?;
+    let attr = Attr::new(PAGE_FAULTS).period(1).exclude_kernel(true);
+    let options = CounterOptions::new(attr, Scope::Cpu(cpu));
+    let counter = session.channel().counter_create(&options)?;
     counter.enable()?;
     let touched = on_cpu(cpu, || {
         Guarded::new(50).map(|mut memory| memory.bytes().fill(1))
@@ -394,30 +391,23 @@ fn exclude_kernel(_: &mut ()) -> Verdict {
     Ok(())
 }
 
-fn request(event: Event, cpu: u32, sample_period: u64) -> CounterReq {
-    CounterOptions {
-        event,
-        cpu,
-        sampling: Sampling::Period(sample_period),
-        ..Default::default()
-    }
-    .request()
+fn options(event: Event, cpu: u32, sample_period: u64) -> CounterOptions {
+    CounterOptions::new(Attr::new(event).period(sample_period), Scope::Cpu(cpu))
 }
 
 fn create(session: &Session, event: Event, cpu: u32, sample_period: u64) -> Result<u32> {
-    let mut req = request(event, cpu, sample_period);
-    counter_create(session.channel(), &mut req).with_context(|| format!("creating {req:?}"))?;
+    let mut options = options(event, cpu, sample_period);
+    let mut req = options.request(None);
+    counter_create(session.channel(), &mut req, &mut options.attrs)
+        .with_context(|| format!("creating {options:?}"))?;
     Ok(req.id)
 }
 
 fn read(session: &Session, id: u32) -> Result<CounterValue> {
-    let mut value = CounterValue {
-        size: size_of::<CounterValue>() as u32,
-        id,
-        ..Default::default()
-    };
-    counter_read(session.channel(), &mut value)?;
-    Ok(value)
+    let mut values = [CounterValue::default()];
+    let mut request = ReadOptions::default().request(id);
+    counter_read(session.channel(), &mut request, &mut values)?;
+    Ok(values[0])
 }
 
 fn main() -> ExitCode {

@@ -10,15 +10,13 @@ use anyhow::{
 };
 use libweir::{
     ioctl::counter_create,
-    uapi::{
-        CounterReq,
-        COUNTER_EXCLUDE_KERNEL,
-        COUNTER_FREQ, //
-    },
+    perf,
+    Attr,
     ChannelOptions,
     CounterOptions,
     Errno,
-    Sampling, //
+    Event,
+    Scope, //
 };
 use std::process::ExitCode;
 use weir_selftests::{
@@ -29,112 +27,82 @@ use weir_selftests::{
         Verdict, //
     },
     session::Session,
-    syscall::{
-        perf_event_open,
-        PerfAttr, //
-    },
 };
 
 fn session() -> Result<Session> {
     Session::open(&ChannelOptions::default(), 4)
 }
 
-/// A right one, for `cpu-clock` on CPU 0.
-fn request() -> CounterReq {
-    CounterOptions {
-        sampling: Sampling::Period(1_000_000),
-        ..Default::default()
-    }
-    .request()
+/// A right one, of `cpu-clock`.
+fn attr() -> Attr {
+    Attr::default().period(1_000_000)
+}
+
+/// Asks weir for a counter on a CPU.
+fn create(session: &Session, attr: Attr, cpu: i32) -> Result<(), Errno> {
+    let mut request = CounterOptions::new(attr, Scope::Cpu(cpu as u32)).request(None);
+    counter_create(session.channel(), &mut request, &mut [attr])
 }
 
 /// Tests nothing where the kernel has no perf events.
 fn setup() -> Result<()> {
-    match counter_create(session()?.channel(), &mut request()) {
+    match create(&session()?, attr(), 0) {
         Err(Errno::OPNOTSUPP) => Err(skip("this kernel has no perf events")),
         result => result.context("creating a counter"),
     }
 }
 
-/// A request with something wrong, and the same for `perf_event_open()`.
+/// An event with something wrong, and the CPU.
 struct Wrong {
     what: &'static str,
-    request: fn(&mut CounterReq),
+    attr: fn() -> Attr,
+    cpu: i32,
+}
+
+const fn on_cpu_0(what: &'static str, attr: fn() -> Attr) -> Wrong {
+    Wrong { what, attr, cpu: 0 }
+}
+
+const fn on_cpu(what: &'static str, cpu: i32) -> Wrong {
+    Wrong { what, attr, cpu }
+}
+
+/// An event that has a period.
+fn event(type_: u32, config: u64) -> Attr {
+    Attr::new(Event::new(type_, config)).period(1_000_000)
 }
 
 const WRONG: &[Wrong] = &[
-    Wrong {
-        what: "a type that no PMU has",
-        request: |req| req.type_ = 0xffff_fff0,
-    },
-    Wrong {
-        what: "a software event that there is not",
-        request: |req| req.config = 999,
-    },
-    Wrong {
-        what: "a CPU that there cannot be",
-        request: |req| req.cpu = 1 << 20,
-    },
-    Wrong {
-        what: "no CPU",
-        request: |req| req.cpu = -1,
-    },
-    Wrong {
-        what: "the least CPU number",
-        request: |req| req.cpu = i32::MIN,
-    },
-    Wrong {
-        what: "a period with its highest bit set",
-        request: |req| req.sample_period = 1 << 63,
-    },
-    Wrong {
-        what: "a frequency above the limit",
-        request: |req| {
-            req.flags = COUNTER_FREQ;
-            req.sample_period = 1 << 40;
-        },
-    },
-    Wrong {
-        what: "a tracepoint that there is not",
-        request: |req| {
-            req.type_ = 2;
-            req.config = u64::MAX;
-        },
-    },
-    Wrong {
-        what: "a cache event that there cannot be",
-        request: |req| {
-            req.type_ = 3;
-            req.config = 0xff_ff_ff;
-        },
-    },
-    Wrong {
-        what: "a hardware event that there cannot be",
-        request: |req| {
-            req.type_ = 0;
-            req.config = 999;
-        },
-    },
-    Wrong {
-        what: "a breakpoint nowhere",
-        request: |req| req.type_ = 5,
-    },
+    on_cpu_0("a type that no PMU has", || event(0xffff_fff0, 0)),
+    on_cpu_0("a software event that there is not", || event(1, 999)),
+    on_cpu("a CPU that there cannot be", 1 << 20),
+    on_cpu("no CPU", -1),
+    on_cpu("the least CPU number", i32::MIN),
+    on_cpu_0("a period with its highest bit set", || {
+        attr().period(1 << 63)
+    }),
+    on_cpu_0("a frequency above the limit", || attr().frequency(1 << 40)),
+    on_cpu_0("a tracepoint that there is not", || event(2, u64::MAX)),
+    on_cpu_0("a cache event that there cannot be", || {
+        event(3, 0xff_ff_ff)
+    }),
+    on_cpu_0("a hardware event that there cannot be", || event(0, 999)),
+    on_cpu_0("a breakpoint nowhere", || event(5, 0)),
 ];
 
 fn errors_are_perfs(_: &mut ()) -> Verdict {
     let session = session()?;
     let mut differ = 0;
     for wrong in WRONG {
-        let mut req = request();
-        (wrong.request)(&mut req);
-        let theirs = perf_event_open(&attr(&req), req.cpu).map(drop);
-        let ours = counter_create(session.channel(), &mut req);
+        let attr = (wrong.attr)();
+        let theirs = perf::open(&attr, -1, wrong.cpu, None).map(drop);
+        let ours = create(&session, attr, wrong.cpu);
         if ours == theirs {
             note(format_args!("{}: {theirs:?}", wrong.what));
         } else {
             differ += 1;
             note(format_args!(
-                "{}: {ours:?}, but perf_event_open() gives {theirs:?}: {req:?}",
+                "{}: {ours:?}, but perf_event_open() gives {theirs:?}: {attr:?}",
                 wrong.what
             ));
         }
@@ -145,24 +113,6 @@ fn errors_are_perfs(_: &mut ()) -> Verdict {
         WRONG.len()
     );
     Ok(())
-}
-
-/// What `perf_event_open()` is asked for the same.
-fn attr(req: &CounterReq) -> PerfAttr {
-    // Bits of the flags, as linux/perf_event.h has them.
-    const DISABLED: u64 = 1 << 0;
-    const EXCLUDE_KERNEL: u64 = 1 << 5;
-    const FREQ: u64 = 1 << 10;
-    let flag = |ours: u32, theirs: u64| if req.flags & ours != 0 { theirs } else { 0 };
-    PerfAttr {
-        type_: req.type_,
-        config: req.config,
-        config1: req.config1,
-        config2: req.config2,
-        sample_period: req.sample_period,
-        flags: DISABLED | flag(COUNTER_FREQ, FREQ) | flag(COUNTER_EXCLUDE_KERNEL, EXCLUDE_KERNEL),
-        ..Default::default()
-    }
 }
 
 fn main() -> ExitCode {

@@ -73,11 +73,13 @@ pub(crate) fn structs() -> Vec<Struct> {
         InjectReq = "inject_req" {
             size, collection, flags, stop, start, len, read, next, skipped,
         }
-        CounterReq = "counter_req" {
-            size, flags, type_, cpu, config, config1, config2, sample_period, id, reserved,
+        CounterReq = "counter_req" { size, flags, scope, target, attrs, count, id }
+        CounterCtl = "counter_ctl" { size, id, value }
+        CounterValue = "counter_value" {
+            id, cpu, value, enabled, running, age, lost, throttled, flags, reserved,
         }
-        CounterCtl = "counter_ctl" { size, id }
-        CounterValue = "counter_value" { size, id, value, enabled, running }
+        CounterRead = "counter_read" { size, flags, id, count, values }
+        Throttle = "throttle" { header, time, id, stream_id, sample_id }
     }
 }
 
@@ -112,10 +114,11 @@ pub(crate) fn constants() -> Vec<Constant> {
         MODEL_PER_CPU, MODEL_SHARED, MODEL_PAGED, MODE_DISCARD, MODE_OVERWRITE, CLOCK_MONOTONIC,
         CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_PERF, CLOCK_TSC,
         COLLECTION_TASK, INJECT_PROCESS, STOP_END, STOP_LEN, STOP_FULL, STOP_INTERRUPTED,
-        COUNTER_FREQ, COUNTER_EXCLUDE_USER, COUNTER_EXCLUDE_KERNEL, COUNTER_PINNED, IOC_MAGIC,
+        SCOPE_ALL, SCOPE_CPU, SCOPE_TASK, COUNTER_CACHED, COUNTER_EVENTS, READ_PER_CPU, READ_CACHED,
+        VALUE_TOGETHER, VALUE_REVOKED, VALUE_MISSING, IOC_MAGIC,
     ));
     constants.extend(uapi_constants!("PERF_":
-        RECORD_COMM, RECORD_FORK, RECORD_SAMPLE,
+        RECORD_COMM, RECORD_FORK, RECORD_SAMPLE, RECORD_THROTTLE, RECORD_UNTHROTTLE,
     ));
     constants.extend(uapi_constants!("PERF_RECORD_":
         MISC_CPUMODE_MASK, MISC_KERNEL, MISC_USER,
@@ -140,7 +143,8 @@ pub(crate) fn constants() -> Vec<Constant> {
         IOC_COUNTER_RELEASE COUNTER_RELEASE, IOC_COUNTER_READ COUNTER_READ,
         IOC_CHANNEL_FREEZE CHANNEL_FREEZE, IOC_CHANNEL_LAYOUT CHANNEL_LAYOUT,
         IOC_CHANNEL_CLOCK CHANNEL_CLOCK, IOC_CHANNEL_ATTACH CHANNEL_ATTACH,
-        IOC_CHANNEL_MARK CHANNEL_MARK
+        IOC_CHANNEL_MARK CHANNEL_MARK, IOC_COUNTER_PERIOD COUNTER_PERIOD,
+        IOC_COUNTER_REFRESH COUNTER_REFRESH, IOC_COUNTER_RESET COUNTER_RESET
     ));
     for (rust, c, value) in [
         ("LOST_CAUSES", "WEIR_LOST_CAUSES", uapi::LOST_CAUSES),

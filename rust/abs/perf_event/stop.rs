@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Disabling an event from its own overflow.
+//!
+//! `perf_event_disable()` sleeps, and the call that does not is not for modules. So the handler takes the
+//! event off its PMU, and asks a work item, by way of an irq_work, to disable it.
+
+use super::super::bindings;
+use core::{
+    marker::PhantomPinned,
+    ptr::NonNull, //
+};
+use kernel::{
+    container_of,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        new_mutex,
+        Mutex, //
+    },
+    types::Opaque, //
+};
+
+/// An event.
+#[derive(Clone, Copy)]
+pub(super) struct EventPointer(pub(super) NonNull<kernel::bindings::perf_event>);
+
+// SAFETY: An event may be used by any thread.
+unsafe impl Send for EventPointer {}
+// SAFETY: The calls lock the event themselves.
+unsafe impl Sync for EventPointer {}
+
+impl EventPointer {
+    pub(super) fn as_ptr(self) -> *mut kernel::bindings::perf_event {
+        self.0.as_ptr()
+    }
+}
+
+/// Disables an event from any context.
+///
+/// # Invariants
+///
+/// `event`, if there is one, is not released before it is taken out of here. `irq_work` and `work` are
+/// initialised and pinned; they call [`Stop::queue`] and [`Stop::run`].
+#[pin_data(PinnedDrop)]
+pub(super) struct Stop {
+    #[pin]
+    event: Mutex<Option<EventPointer>>,
+    /// It was asked for, and the event was not enabled since.
+    stopped: Atomic<bool>,
+    #[pin]
+    irq_work: Opaque<kernel::bindings::irq_work>,
+    #[pin]
+    work: Opaque<kernel::bindings::work_struct>,
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+// SAFETY: All its methods may be called from any thread.
+unsafe impl Send for Stop {}
+// SAFETY: All its methods may be called in parallel: its parts have locks or atomics of their own.
+unsafe impl Sync for Stop {}
+
+impl Stop {
+    /// Makes one, of no event yet.
+    pub(super) fn new() -> impl PinInit<Self> {
+        // INVARIANT: Both are initialised in place, and there is no event.
+        pin_init!(Self {
+            event <- new_mutex!(None, "weir_stop"),
+            stopped: Atomic::new(false),
+            irq_work <- Opaque::ffi_init(|slot| {
+                // SAFETY: `slot` is valid for writes and stays where it is. `queue` is called with this pointer.
+                unsafe { bindings::weir_helper_init_irq_work(slot, Some(Self::queue)) }
+            }),
+            work <- Opaque::ffi_init(|slot| {
+                // SAFETY: As above, with `run`.
+                unsafe { bindings::weir_helper_init_work(slot, Some(Self::run)) }
+            }),
+            _pin: PhantomPinned,
+        })
+    }
+
+    /// From now on this stops `event`, or none any more.
+    ///
+    /// # Safety
+    ///
+    /// The event is valid until this is called again.
+    pub(super) unsafe fn set(&self, event: Option<EventPointer>) {
+        // INVARIANT: By the safety requirements.
+        *self.event.lock() = event;
+    }
+
+    /// Whether it was asked for, and the event was not enabled since.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
+    /// Asks for it. Any context.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+        // SAFETY: The work is initialised, by the type invariants. If it is queued already, it runs after this.
+        unsafe { kernel::bindings::irq_work_queue(self.irq_work.get()) };
+    }
+
+    /// Enables the event by `enable`. A stop that was asked for before is forgotten, one that comes now is
+    /// not.
+    pub(super) fn restart<R>(&self, enable: impl FnOnce() -> R) -> R {
+        let _event = self.event.lock();
+        self.stopped.store(false, Relaxed);
+        enable()
+    }
+
+    /// # Safety
+    ///
+    /// `irq_work` is the field of a live [`Stop`].
+    unsafe extern "C" fn queue(irq_work: *mut kernel::bindings::irq_work) {
+        let irq_work: *mut Opaque<kernel::bindings::irq_work> = irq_work.cast();
+        // SAFETY: By the safety requirements.
+        let this = unsafe { &*container_of!(irq_work, Stop, irq_work) };
+        // SAFETY: The work is initialised, by the type invariants.
+        unsafe { bindings::weir_helper_queue_work(this.work.get()) };
+    }
+
+    /// # Safety
+    ///
+    /// `work` is the field of a live [`Stop`].
+    unsafe extern "C" fn run(work: *mut kernel::bindings::work_struct) {
+        let work: *mut Opaque<kernel::bindings::work_struct> = work.cast();
+        // SAFETY: By the safety requirements.
+        let this = unsafe { &*container_of!(work, Stop, work) };
+        let event = this.event.lock();
+        if let Some(event) = event.filter(|_| this.is_stopped()) {
+            // SAFETY: By the type invariants it is not released while the lock is held.
+            unsafe { bindings::perf_event_disable(event.as_ptr()) };
+        }
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Stop {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Both are initialised. The event was released, so nobody queues the first any more; it queues
+        // the second, which comes after it here.
+        unsafe {
+            kernel::bindings::irq_work_sync(self.irq_work.get());
+            kernel::bindings::cancel_work_sync(self.work.get());
+        }
+    }
+}
