@@ -24,3 +24,12 @@ pub(crate) fn allow_kernel() -> Result {
     // SAFETY: May be called by any task.
     to_result(unsafe { bindings::perf_allow_kernel() })
 }
+
+/// How many events the current task may have. Perf takes a descriptor for each, so their number is limited; what
+/// they cost is the same here.
+#[cfg(CONFIG_PERF_EVENTS)]
+pub(crate) fn most_events() -> u32 {
+    // SAFETY: May be called by any task.
+    let most = unsafe { bindings::weir_helper_most_events() };
+    u32::try_from(most).unwrap_or(u32::MAX)
+}

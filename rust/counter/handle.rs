@@ -86,8 +86,10 @@ impl Counter {
         }
         for attr in &attrs {
             attr.check()?;
-            let overflows = attr.sample_period() != 0 || attr.is_frequency();
-            if overflows && matches!(destination, Destination::Nowhere) {
+            if attr.sample_period() == 0 {
+                continue;
+            }
+            if matches!(destination, Destination::Nowhere) {
                 return Err(EINVAL);
             }
             if attr.is_frequency() {

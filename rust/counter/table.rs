@@ -13,9 +13,6 @@ use kernel::{
     },
 };
 
-/// Events of one file; one for each of many threads, say.
-const MOST: u32 = 1 << 16;
-
 struct Entry {
     first: u32,
     counter: Arc<Counter>,
@@ -53,21 +50,22 @@ impl Table {
     }
 
     /// Enters the counter of so many events that `make` makes, which gets the number of the first, and returns
-    /// that.
+    /// that. There may be `most` events.
     ///
     /// # Errors
     ///
-    /// Those of `make`, and `ENOSPC` if there are too many.
+    /// Those of `make`; `EMFILE` if there are too many, `ENOSPC` if there were.
     pub(crate) fn add(
         &self,
         events: u32,
+        most: u32,
         make: impl FnOnce(u32) -> Result<Counter>,
     ) -> Result<u32> {
         let (first, last) = {
             let mut counters = self.counters.lock();
             let last = counters.last.checked_add(events).ok_or(ENOSPC)?;
-            if events > MOST - counters.count {
-                return Err(ENOSPC);
+            if events > most.saturating_sub(counters.count) {
+                return Err(EMFILE);
             }
             let first = counters.last + 1;
             counters.last = last;

@@ -42,6 +42,9 @@ use zerocopy::IntoBytes;
 /// Where an attr says how long it is.
 const SIZE_OFFSET: usize = 4;
 
+/// Events of one file; one for each of many threads, say.
+const MOST: u32 = 1 << 16;
+
 /// The counters of one open file.
 #[pin_data]
 pub(crate) struct Counters {
@@ -99,7 +102,8 @@ impl Counters {
         if descriptor.is_none() {
             rights::allow_cpu()?;
         }
-        request.id = self.table.add(request.count, |first_id| {
+        let most = rights::most_events().min(MOST);
+        request.id = self.table.add(request.count, most, |first_id| {
             let counter = Counter::new(Config {
                 attrs,
                 scope,

@@ -110,6 +110,7 @@ int weir_helper_trace_event_id(const char *system, const char *name);
 /* perf.c */
 int weir_helper_allow_cpu(void);
 #ifdef CONFIG_PERF_EVENTS
+unsigned long weir_helper_most_events(void);
 u64 weir_helper_regs_ip(struct pt_regs *regs);
 bool weir_helper_regs_user(struct pt_regs *regs);
 u64 weir_helper_sample_period(struct perf_sample_data *data);

@@ -5,6 +5,7 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
 
 #include "helpers.h"
 
@@ -13,6 +14,11 @@
 int weir_helper_allow_cpu(void)
 {
 	return perf_allow_cpu();
+}
+
+unsigned long weir_helper_most_events(void)
+{
+	return perfmon_capable() ? ULONG_MAX : rlimit(RLIMIT_NOFILE);
 }
 
 /* --- What an overflow is told --- */

@@ -274,9 +274,12 @@ fn explain(call: &Call, errno: Errno) -> String {
             "the system does not let you count on whole CPUs: run with CAP_PERFMON or as root, or \
              allow it to all with `sysctl kernel.perf_event_paranoid=0`"
         }
+        (Call::CounterCreate(_), Errno::MFILE) => {
+            "that are more events than a process may have descriptors: raise `ulimit -n`, or run with \
+             CAP_PERFMON; or more than a channel can have"
+        }
         (Call::CounterCreate(_), Errno::NOSPC) => {
-            "the channel has as many counters, or the processor as many breakpoints, as it can: use fewer \
-             events, or another channel"
+            "the processor has no more breakpoints: use fewer"
         }
         (Call::CounterCreate(_), Errno::INVAL) => {
             "the event, its period or its frequency is out of range, or these events cannot be counted \

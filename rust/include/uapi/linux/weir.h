@@ -365,7 +365,7 @@ struct weir_inject_req {
  * perf's, or of no task); ESRCH (the task has gone); EOPNOTSUPP (perf has this and weir has not:
  * records beside samples, samples with other fields than IP, TID, TIME, ADDR, ID, STREAM_ID, CPU,
  * PERIOD, CALLCHAIN and IDENTIFIER, signals, a clock of its own; or the kernel has no perf events);
- * ENOSPC (too many counters).
+ * EMFILE (more events than RLIMIT_NOFILE allows, which does not bind CAP_PERFMON, or than 65536).
  */
 struct weir_counter_req {
 	__u32 size;
