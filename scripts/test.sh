@@ -66,7 +66,7 @@ stage_host() {
 	cargo_test "host tests" cargo test --locked --workspace --exclude weir-vm
 	cargo_test "host tests of the virtual machine" cargo test --locked -p weir-vm --lib --bins
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET_DIR-loom" \
-		cargo_test "model checks" cargo test --locked -p weir-engine --test model
+		cargo_test "model checks" cargo test --locked -p weir-engine --test model --test sequence
 }
 
 # program_arguments STAGE PROGRAM: what a test program is called with. The stages `um` and `vm` are the loop

@@ -29,6 +29,7 @@ mod queue;
 mod reader;
 mod record_len;
 mod reserve;
+mod sequence;
 pub mod slot;
 #[cfg(any(test, weir_kunit))]
 mod test_backend;
@@ -78,4 +79,5 @@ pub use reserve::{
     Pending,
     Reservation, //
 };
+pub use sequence::Sequence;
 pub use word::Word;
