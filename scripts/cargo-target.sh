@@ -15,6 +15,7 @@ mkdir -p "$CARGO_TARGET_DIR"
 # Who sources this knows the top of the tree.
 # shellcheck disable=SC2154
 if [ "$(cat "$CARGO_TARGET_DIR/clone" 2>/dev/null)" != "$top" ]; then
-	rm -rf "$CARGO_TARGET_DIR"*/*/.fingerprint/weir* "$CARGO_TARGET_DIR"*/*/.fingerprint/libweir*
+	# Programs for a target that is named are one folder deeper.
+	rm -rf "$CARGO_TARGET_DIR"*/{*,*/*}/.fingerprint/{weir,libweir}*
 	printf '%s' "$top" >"$CARGO_TARGET_DIR/clone"
 fi
