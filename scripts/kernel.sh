@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# kernel.sh NAME: prints the build folder of the kernel configuration NAME (release, debug or um),
-# and builds it first where the cache lacks it. Such a folder is a KDIR= for modules.
+# kernel.sh NAME: prints the build folder of the kernel configuration NAME (release, debug or um) for
+# ARCH=, and builds it first where the cache lacks it. Such a folder is a KDIR= for modules.
 #
 # The entry is keyed by all it is made from: the source, the fragments, the compilers.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/cache.sh
 . "$here/cache.sh"
+# shellcheck source=scripts/architecture.sh
+. "$here/architecture.sh"
 
 configuration=${1:?usage: kernel.sh release|debug|um}
 case "$configuration" in
-release) arch=x86_64 fragments=(x86_64.config release.config) ;;
-debug) arch=x86_64 fragments=(x86_64.config debug.config) ;;
-um) arch=um fragments=(um.config) ;;
+release | debug) arch=$architecture fragments=("$arch.config" "$configuration.config") ;;
+um)
+	[ "$architecture" = x86_64 ] || die "user-mode Linux runs on x86_64 only: leave out ARCH=$architecture"
+	arch=um fragments=(um.config)
+	;;
 *) die "there is no kernel configuration '$configuration': release, debug or um" ;;
 esac
 fragments=("${fragments[@]/#/$here/kernel/}")
@@ -48,7 +52,7 @@ configure() {
 build() {
 	local dir="$1"
 	local kmake=(make -C "$source" O="$dir" ARCH="$arch" "${toolchain[@]}")
-	say "building the $configuration kernel (once; about ten minutes on two processors)"
+	say "building the $configuration kernel for $arch (once; about ten minutes on two processors)"
 	if ! configure "$dir" >"$log" 2>&1; then
 		tail -n 40 "$log" >&2
 		return 1
@@ -72,5 +76,6 @@ key=$({
 } | digest)
 
 mkdir -p "$WEIR_CACHE/log"
-log="$WEIR_CACHE/log/kernel-$configuration.log"
-cache_entry "kernel-$configuration-$key" build
+name="kernel-$architecture_prefix$configuration"
+log="$WEIR_CACHE/log/$name.log"
+cache_entry "$name-$key" build

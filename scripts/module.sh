@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # module.sh KERNEL [MAKE-ARGUMENT...]: builds the modules of this tree against a kernel, and prints the
-# folder they are in. KERNEL is a configuration of the project's own (release, debug, um), or the build
-# folder of any other kernel with Rust.
+# folder they are in. KERNEL is a configuration of the project's own (release, debug, um), for ARCH=, or the
+# build folder of any other kernel with Rust.
 #
 # The results of each kernel are in a folder of their own under build/, so several stand side by side.
 set -eu
@@ -11,6 +11,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
 # shellcheck source=scripts/cache.sh
 . "$here/cache.sh"
+# shellcheck source=scripts/architecture.sh
+. "$here/architecture.sh"
 
 kernel=${1:?usage: module.sh release|debug|um|KDIR [MAKE-ARGUMENT...]}
 shift
@@ -18,7 +20,7 @@ shift
 case "$kernel" in
 release | debug | um)
 	kdir=$("$here/kernel.sh" "$kernel")
-	out="$top/build/$kernel"
+	out="$top/build/$architecture_prefix$kernel"
 	;;
 *)
 	[ -d "$kernel" ] ||
@@ -39,6 +41,8 @@ grep -qx CONFIG_RUST=y "$config" ||
 arch=x86_64
 if grep -qx CONFIG_UML=y "$config"; then
 	arch=um
+elif grep -qx CONFIG_ARM64=y "$config"; then
+	arch=arm64
 fi
 # The compiler must be of the kind that built the kernel.
 mapfile -t toolchain < <("$here/toolchain.sh")

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Installs the Debian packages that building and testing need, where one is missing.
+# Installs the Debian packages that building and testing for ARCH= need, where one is missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/cache.sh
 . "$here/cache.sh"
 # shellcheck source=scripts/suite.sh
 . "$here/suite.sh"
+# shellcheck source=scripts/architecture.sh
+. "$here/architecture.sh"
 
 # What each is for: the kernel build; C++ for the test of the header; LLVM (clang builds the kernel,
 # libclang is bindgen's); the virtual machine; the set-up itself.
@@ -17,6 +19,10 @@ wanted=(
 	busybox-static
 	ca-certificates git util-linux shellcheck
 )
+# Of another architecture, clang compiles the kernel; programs need a linker and a C library.
+if [ "$architecture" = arm64 ]; then
+	wanted+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+fi
 
 missing=()
 for package in "${wanted[@]}"; do
@@ -33,15 +39,16 @@ if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
 fi
 # And a QEMU of any origin. An older one can be used, but not well: see tests/vm/src/host/qemu.rs.
 wanted_qemu=10
-qemu=$(qemu-system-x86_64 --version 2>/dev/null | sed -nE 's/^QEMU emulator version ([0-9]+)\..*/\1/p')
+qemu=$("$qemu_program" --version 2>/dev/null | sed -nE 's/^QEMU emulator version ([0-9]+)\..*/\1/p')
 backport=
 if [ "${qemu:-0}" -lt "$wanted_qemu" ]; then
-	[ -n "$qemu" ] || missing+=(qemu-system-x86)
 	# Of Debian's own, that of 13 is recent enough; 12 has one in its backports.
 	codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
 	if [ "$codename" = bookworm ] && [ "$(id -u)" -eq 0 ] &&
 		[ -z "$(find "$WEIR_CACHE/apt/no-qemu" -mmin -1440 2>/dev/null)" ]; then
 		backport=$codename-backports
+	elif [ -z "$qemu" ]; then
+		missing+=("$qemu_package")
 	fi
 fi
 
@@ -58,7 +65,7 @@ install_missing() {
 }
 install_backport() {
 	suite_setup "$backport ${backport%-backports}" &&
-		apt-get install -y --no-install-recommends -t "$backport" qemu-system-x86
+		apt-get install -y --no-install-recommends -t "$backport" "$qemu_package"
 }
 if [ ${#missing[@]} -gt 0 ]; then
 	say "installing ${#missing[@]} Debian packages: ${missing[*]}"
@@ -69,5 +76,7 @@ if [ -n "$backport" ]; then
 	if ! with_progress "QEMU" "$WEIR_CACHE/log/qemu.log" install_backport; then
 		say "going on with the older QEMU; the next attempt is tomorrow"
 		: >"$WEIR_CACHE/apt/no-qemu"
+		missing=("$qemu_package")
+		[ -n "$qemu" ] || with_progress "packages" "$WEIR_CACHE/log/packages.log" install_missing
 	fi
 fi
