@@ -9,11 +9,11 @@
 # shellcheck disable=SC2034
 WEIR_SUITES="trixie-backports trixie"
 
-# suite_setup SUITES: prepares one; once a day the lists are fetched anew. What apt is then asked for
-# comes from these suites alone.
+# suite_setup SUITES [ARCHITECTURE]: prepares one; once a day the lists are fetched anew. What apt is then asked
+# for comes from these suites alone, and is for ARCHITECTURE, by default this machine's.
 suite_setup() {
-	local suites="$1" root uri keyring
-	root="$WEIR_CACHE/apt/${suites%% *}"
+	local suites="$1" of="${2:-}" root uri keyring
+	root="$WEIR_CACHE/apt/${suites%% *}${of:+-$of}"
 	export APT_CONFIG="$root/apt.conf"
 	if [ -n "$(find "$root/fresh" -mmin -1440 2>/dev/null)" ]; then
 		return 0
@@ -41,6 +41,7 @@ suite_setup() {
 		Dir::State::status "/var/lib/dpkg/status";
 		Dir::Cache "$root/cache";
 		APT::Sandbox::User "root";
+		${of:+APT::Architecture "$of"; APT::Architectures { "$of"; \};}
 	END
 	# A suite that is not there is an error, not a warning.
 	if ! apt-get update -qq --error-on=any >&2; then

@@ -30,7 +30,6 @@ use crate::plan;
 enum Node {
     Folder,
     File { content: Vec<u8>, mode: u32 },
-    Link(String),
     Console,
 }
 
@@ -65,15 +64,6 @@ impl Initramfs {
     /// Where the name is not absolute or means something else already.
     pub fn file(&mut self, name: &str, content: Vec<u8>, mode: u32) -> Result<()> {
         self.add(name, Node::File { content, mode })
-    }
-
-    /// Adds a symbolic link.
-    ///
-    /// # Errors
-    ///
-    /// As [`Initramfs::file`].
-    pub fn link(&mut self, name: &str, target: &str) -> Result<()> {
-        self.add(name, Node::Link(target.into()))
     }
 
     /// Adds a file of the host, or a folder with all that is in it.
@@ -146,12 +136,6 @@ impl Initramfs {
                         .set_mode_file_type(ModeFileType::Regular),
                     &content[..],
                 ),
-                Node::Link(target) => (
-                    builder
-                        .mode(0o777)
-                        .set_mode_file_type(ModeFileType::Symlink),
-                    target.as_bytes(),
-                ),
                 Node::Console => (
                     builder
                         .mode(0o600)
@@ -212,7 +196,6 @@ mod tests {
         initramfs
             .file("/weir/deep/a", b"text".to_vec(), 0o755)
             .unwrap();
-        initramfs.link("/bin/sh", "busybox").unwrap();
         let mut archive = Vec::new();
         initramfs.write(&mut archive).unwrap();
         let entries = read_back(&archive);
@@ -224,8 +207,6 @@ mod tests {
         assert_eq!(entries[at("weir/deep")].mode, 0o040755);
         assert_eq!(entries[at("weir/deep/a")].mode, 0o100755);
         assert_eq!(entries[at("weir/deep/a")].content, b"text");
-        assert_eq!(entries[at("bin/sh")].mode, 0o120777);
-        assert_eq!(entries[at("bin/sh")].content, b"busybox");
         assert_eq!(entries[at("dev/console")].mode, 0o020600);
         assert_eq!(entries[at("dev/console")].device, (5, 1));
     }

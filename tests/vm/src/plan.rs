@@ -11,18 +11,24 @@ use serde::{
 pub const PATH: &str = "/etc/weir-plan.json";
 
 /// Changes with every change of the plan or of the report; both sides must have the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The folder in the guest that holds what the host brought: modules and programs.
 pub const FOLDER: &str = "/weir";
+
+/// Where busybox lies in the initramfs.
+pub const BUSYBOX: &str = "/bin/busybox";
 
 /// All that `weir-init` does, in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`PROTOCOL`] of the host.
     pub protocol: u32,
-    /// How the kernel is called towards people: `release`, `debug` or `um`.
+    /// How the kernel is called towards people: `release`, `um`, `arm64-release` and the like.
     pub kernel: String,
+    /// The machine executes one instruction in one ns of its own time. Programs are told, since they may then
+    /// expect a certain number of instructions where they cannot elsewhere.
+    pub icount: bool,
     /// Where the report goes.
     pub port: Port,
     /// Modules to load, in this order.
@@ -146,6 +152,7 @@ mod tests {
         let plan = Plan {
             protocol: PROTOCOL,
             kernel: "um".into(),
+            icount: false,
             port: Port::HostFile("/report".into()),
             modules: vec![Module {
                 path: "/weir/a.ko".into(),

@@ -19,6 +19,8 @@ use clap::{
     ValueEnum, //
 };
 
+use crate::board::Architecture;
+
 /// Runs kernel tests in a virtual machine.
 #[derive(Debug, Parser)]
 #[command(name = "weir-vm", version)]
@@ -62,7 +64,10 @@ pub struct Machine {
     /// Which kernel it is: says how results name it, and that `um` is a program of its own.
     #[arg(long, value_enum)]
     pub kernel: Kernel,
-    /// The kernel: a bzImage, or for `um` the program `linux`.
+    /// The kernel's architecture, but for `um`.
+    #[arg(long, value_enum, default_value = "x86_64")]
+    pub arch: Architecture,
+    /// The kernel: a bzImage or Image, or for `um` the program `linux`.
     #[arg(long)]
     pub image: PathBuf,
     /// Modules to load, in this order.
@@ -107,7 +112,8 @@ pub struct Machine {
     /// processor that is emulated.
     #[arg(long)]
     pub icount: bool,
-    /// Has QEMU send a non-maskable interrupt to every processor so many times a second.
+    /// Has QEMU send a non-maskable interrupt to every processor so many times a second, where the
+    /// architecture has them.
     #[arg(long, value_name = "HZ")]
     pub nmi: Option<u32>,
     /// Where to write what the console shows.
@@ -122,9 +128,9 @@ pub struct Machine {
     /// A static busybox for the guest; by default that of the host.
     #[arg(long, value_name = "FILE")]
     pub busybox: Option<PathBuf>,
-    /// QEMU.
-    #[arg(long, default_value = "qemu-system-x86_64", value_name = "FILE")]
-    pub qemu: PathBuf,
+    /// QEMU; by default the one of the architecture.
+    #[arg(long, value_name = "FILE")]
+    pub qemu: Option<PathBuf>,
 }
 
 /// What `run` takes.
@@ -148,6 +154,18 @@ pub struct Run {
     /// Shows what programs write as it is, and nothing else unless something is wrong.
     #[arg(long, conflicts_with = "verbose")]
     pub passthrough: bool,
+}
+
+impl Machine {
+    /// As results name what runs in it.
+    pub fn name(&self) -> String {
+        let architecture = match (self.kernel, self.arch) {
+            (Kernel::Um, _) | (_, Architecture::X86_64) => "",
+            (_, Architecture::Arm64) => "arm64-",
+        };
+        let icount = if self.icount { "-icount" } else { "" };
+        format!("{architecture}{}{icount}", self.kernel.name())
+    }
 }
 
 /// The project's kernel configurations.

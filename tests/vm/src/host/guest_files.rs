@@ -7,10 +7,8 @@ use std::path::{
     Path,
     PathBuf, //
 };
-use std::process;
 
 use anyhow::{
-    bail,
     Context,
     Result, //
 };
@@ -90,7 +88,8 @@ pub fn prepare(machine: &Machine, task: Task) -> Result<(Plan, Initramfs)> {
     }
     let plan = Plan {
         protocol: plan::PROTOCOL,
-        kernel: machine.kernel.name().into(),
+        kernel: machine.name(),
+        icount: machine.icount && machine.kernel != Kernel::Um,
         port: match machine.kernel {
             Kernel::Um => Port::HostFile("/report".into()),
             Kernel::Release | Kernel::Debug => Port::Virtio(PORT.into()),
@@ -120,6 +119,7 @@ fn bring(initramfs: &mut Initramfs, file: &Path) -> Result<String> {
     Ok(path)
 }
 
+/// Its names are made in the guest, where it can be asked for them.
 fn add_busybox(initramfs: &mut Initramfs, chosen: Option<&Path>) -> Result<()> {
     let busybox = match chosen {
         Some(path) => path.to_owned(),
@@ -127,19 +127,8 @@ fn add_busybox(initramfs: &mut Initramfs, chosen: Option<&Path>) -> Result<()> {
             .context("there is no busybox for the guest; install the package busybox-static")?,
     };
     initramfs
-        .copy("/bin/busybox", &busybox)
-        .context("cannot take busybox; the package busybox-static has one that can be used")?;
-    let list = process::Command::new(&busybox).arg("--list").output();
-    let list = list.with_context(|| format!("cannot run {}", busybox.display()))?;
-    if !list.status.success() {
-        bail!("'{} --list' failed: {}", busybox.display(), list.status);
-    }
-    for applet in String::from_utf8_lossy(&list.stdout).lines() {
-        if applet != "busybox" {
-            initramfs.link(&format!("/bin/{applet}"), "busybox")?;
-        }
-    }
-    Ok(())
+        .copy(plan::BUSYBOX, &busybox)
+        .context("cannot take busybox; the package busybox-static has one that can be used")
 }
 
 /// Looks a program up as a shell does.

@@ -3,6 +3,7 @@
 //! Starts a virtual machine, has `weir-init` carry out a plan in it, and judges what comes of it.
 
 mod args;
+mod board;
 mod guest_files;
 mod machine;
 mod monitor;
@@ -164,17 +165,17 @@ fn run_tests(run: &Run) -> Result<ExitCode> {
     }
     out.flush()?;
     if let Some(path) = &run.summary {
-        add_summary(path, machine.kernel, retried, summary)?;
+        add_summary(path, machine.name(), retried, summary)?;
     }
     Ok(ExitCode::from(summary.verdict.status()))
 }
 
-fn add_summary(path: &Path, kernel: Kernel, retried: u32, summary: Summary) -> Result<()> {
+fn add_summary(path: &Path, kernel: String, retried: u32, summary: Summary) -> Result<()> {
     let line = SummaryLine {
         tally: summary.tally,
         retried,
         verdict: summary.verdict.word().into(),
-        kernel: kernel.name().into(),
+        kernel,
     };
     OpenOptions::new()
         .create(true)

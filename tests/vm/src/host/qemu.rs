@@ -2,6 +2,7 @@
 
 //! The machine in QEMU.
 
+use std::env;
 use std::fs::{
     self,
     OpenOptions, //
@@ -20,12 +21,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use anyhow::{
+    bail,
     Context,
     Result, //
 };
 use weir_vm::initramfs::Initramfs;
 
 use crate::args;
+use crate::board::Board;
 use crate::guest_files::{
     find_program,
     PORT, //
@@ -38,30 +41,29 @@ use crate::machine::{
 
 const MEMORY: &str = "1G";
 
-/// Without five-level page tables: for a moment at boot the kernel has forgotten that it uses them,
-/// and KASAN takes the lock of an interrupt that comes just then for a wild address.
-const CPU: &str = "max,la57=off";
-
-/// The older `pc` has loops in its ACPI tables that an emulated debug kernel takes half a minute
-/// for, and then gives up on. Nothing that is off here is of use to a test, but to be probed.
-const MACHINE: &str = "q35,i8042=off,sata=off,smbus=off,usb=off,vmport=off";
-
 /// How to start it.
 ///
 /// # Errors
 ///
 /// Where QEMU is not there.
 pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool) -> Result<Launch> {
-    let program = find_program(&machine.qemu).with_context(|| {
+    let board = machine.arch.board();
+    let wanted = match &machine.qemu {
+        Some(path) => path,
+        None => Path::new(board.program),
+    };
+    let program = find_program(wanted).with_context(|| {
         format!(
-            "there is no {}; install the package qemu-system-x86",
-            machine.qemu.display()
+            "there is no {}; install the package {}",
+            wanted.display(),
+            board.package
         )
     })?;
+    let command_line = command_line(machine, board, interactive)?;
     let initrd = initramfs_file(initramfs)?;
     let accelerator = match machine.icount {
         true => "tcg,thread=single".into(),
-        false => accelerator(machine.accel.as_deref(), || version(&program)),
+        false => accelerator(machine.accel.as_deref(), board.native, || version(&program)),
     };
     let mut arguments = Vec::new();
     let mut option = |name: &str, value: &str| {
@@ -74,12 +76,12 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
     option("-nodefaults", "");
     option("-no-reboot", "");
     option("-display", "none");
-    option("-machine", MACHINE);
+    option("-machine", board.machine);
     option("-accel", &accelerator);
     if machine.icount {
         option("-icount", "shift=0");
     }
-    option("-cpu", CPU);
+    option("-cpu", board.cpu);
     option("-smp", &machine.smp.to_string());
     option("-m", machine.memory.as_deref().unwrap_or(MEMORY));
     let image = machine
@@ -88,7 +90,7 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
         .context("the image's path is not UTF-8")?;
     option("-kernel", image);
     option("-initrd", &inherited_path(&initrd));
-    option("-append", &command_line(machine, interactive));
+    option("-append", &command_line);
     let mut inherited = vec![initrd];
     let mut socket = |name: &str| -> Result<(UnixStream, String)> {
         let (ours, theirs) = UnixStream::pair().context("cannot make a socket")?;
@@ -104,9 +106,16 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
         "-device",
         &format!("virtserialport,chardev=report,name={PORT}"),
     );
-    let (monitor, device) = socket("monitor")?;
-    option("-chardev", &device);
-    option("-mon", "chardev=monitor,mode=control");
+    // It is for nothing else.
+    let monitor = match board.nmi {
+        Some(_) => {
+            let (monitor, device) = socket("monitor")?;
+            option("-chardev", &device);
+            option("-mon", "chardev=monitor,mode=control");
+            Some(monitor)
+        }
+        None => None,
+    };
     let console = if interactive {
         // Ctrl-C is for the guest.
         option("-chardev", "stdio,id=console,signal=off");
@@ -123,29 +132,28 @@ pub fn launch(machine: &args::Machine, initramfs: &Initramfs, interactive: bool)
         inherited,
         report: Box::new(report),
         console,
-        monitor: Some(monitor),
+        monitor,
         gone: Arc::new(AtomicBool::new(false)),
         scratch: None,
     })
 }
 
-fn command_line(machine: &args::Machine, interactive: bool) -> String {
-    let mut words = vec![
-        "console=ttyS0",
-        // There is one; to look for the others takes long.
-        "8250.nr_uarts=1",
+fn command_line(machine: &args::Machine, board: &Board, interactive: bool) -> Result<String> {
+    let mut words = board.console.to_vec();
+    words.extend([
         "rdinit=/init",
         "panic=-1",
         "oops=panic",
         "panic_on_warn=1",
         // Whatever the others do may be why.
         "panic_sys_info=all_bt",
-    ];
-    // Without interrupts of its own making, the host can have a hung guest say where it hangs.
-    words.push(match machine.nmi {
-        None => "unknown_nmi_panic",
-        Some(_) => "apic_extnmi=all",
-    });
+    ]);
+    match (machine.nmi, &board.nmi) {
+        // Without interrupts of its own making, the host can have a hung guest say where it hangs.
+        (None, nmi) => words.extend(nmi.as_ref().map(|nmi| nmi.panics)),
+        (Some(_), Some(nmi)) => words.push(nmi.everywhere),
+        (Some(_), None) => bail!("{} sends no non-maskable interrupts", board.program),
+    }
     if interactive {
         words.push("quiet");
     }
@@ -154,7 +162,7 @@ fn command_line(machine: &args::Machine, interactive: bool) -> String {
         words.push("slab_debug=F,kmalloc-*");
     }
     words.extend(machine.append.iter().map(String::as_str));
-    words.join(" ")
+    Ok(words.join(" "))
 }
 
 /// The first major version that is known to run emulated processors in parallel as it should. One
@@ -163,12 +171,16 @@ fn command_line(machine: &args::Machine, interactive: bool) -> String {
 const PARALLEL: u32 = 10;
 
 /// What to give to `-accel`.
-fn accelerator(chosen: Option<&str>, version: impl FnOnce() -> Option<u32>) -> String {
+fn accelerator(
+    chosen: Option<&str>,
+    native: &str,
+    version: impl FnOnce() -> Option<u32>,
+) -> String {
     // An empty variable is as good as none.
     match chosen.filter(|text| !text.is_empty()) {
         Some("tcg") => {}
         Some(other) => return other.into(),
-        None if kvm_works() => return "kvm".into(),
+        None if native == env::consts::ARCH && kvm_works() => return "kvm".into(),
         None => {}
     }
     match version() {
@@ -235,13 +247,15 @@ mod tests {
 
     #[test]
     fn tcg_runs_processors_in_parallel_where_it_can() {
-        let of = |chosen, version| accelerator(chosen, || version);
+        let of = |chosen, version| accelerator(chosen, "x86_64", || version);
         assert_eq!(of(Some("tcg"), Some(10)), "tcg,thread=multi");
         assert_eq!(of(Some("tcg"), None), "tcg,thread=multi");
         assert_eq!(of(Some("tcg"), Some(7)), "tcg,thread=single");
         assert_eq!(of(Some("tcg,thread=multi"), Some(7)), "tcg,thread=multi");
         assert_eq!(of(Some("kvm"), Some(7)), "kvm");
         assert_eq!(of(Some(""), Some(7)), of(None, Some(7)));
+        // Another processor is never run by this one.
+        assert_eq!(accelerator(None, "other", || Some(10)), "tcg,thread=multi");
     }
 
     #[test]

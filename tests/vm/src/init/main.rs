@@ -5,6 +5,7 @@
 //! Whatever goes wrong here is said on the console, and the machine is powered off without the
 //! report's last word; the host calls it lost.
 
+mod applets;
 mod guest;
 mod kernel_log;
 mod leaks;
@@ -69,6 +70,7 @@ fn carry_out_plan() -> Result<()> {
         );
     }
     mount::file_systems()?;
+    applets::link()?;
     rustix::system::sethostname(b"weir").context("cannot set the host name")?;
     if !plan.shell {
         // Everything to the console: it is what is left of a kernel that dies.
@@ -83,10 +85,12 @@ fn carry_out_plan() -> Result<()> {
 
     let (loaded, all) = modules::load(&mut guest, &plan)?;
     if all && plan.shell {
-        shell::run(&mut guest)?;
+        shell::run(&mut guest, &plan)?;
     } else if all {
         for (index, program) in plan.programs.iter().enumerate() {
-            guest.step(Step::Program(index), |guest| program::run(guest, program))?;
+            guest.step(Step::Program(index), |guest| {
+                program::run(guest, &plan, program)
+            })?;
         }
     }
     let leaks = leaks::Search::new(&plan)?;

@@ -45,7 +45,10 @@ use rustix::process::{
     WaitOptions,
     WaitStatus, //
 };
-use weir_vm::plan::Program;
+use weir_vm::plan::{
+    Plan,
+    Program, //
+};
 use weir_vm::report::{
     Event,
     Outcome, //
@@ -56,16 +59,25 @@ use crate::guest::Guest;
 /// How long killed processes may take to go.
 const KILL_TIME: Duration = Duration::from_secs(5);
 
-/// What a program finds in its environment.
-pub const ENVIRONMENT: &[(&str, &str)] = &[
+/// What every program finds in its environment.
+const ENVIRONMENT: &[(&str, &str)] = &[
     ("PATH", "/bin:/sbin:/usr/bin:/usr/sbin:/weir"),
     ("HOME", "/root"),
     ("TMPDIR", "/tmp"),
     ("LANG", "C.UTF-8"),
 ];
 
+/// And what more where [`Plan::icount`] is set.
+const ICOUNT: (&str, &str) = ("WEIR_ICOUNT", "1");
+
+/// What a program finds in its environment.
+pub fn environment(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let icount = plan.icount.then_some(ICOUNT);
+    ENVIRONMENT.iter().copied().chain(icount)
+}
+
 /// Runs the program to its end.
-pub fn run(guest: &mut Guest, program: &Program) -> Result<Outcome> {
+pub fn run(guest: &mut Guest, plan: &Plan, program: &Program) -> Result<Outcome> {
     let Some((path, arguments)) = program.argv.split_first() else {
         return Ok(Outcome::Error("the plan names no program".into()));
     };
@@ -73,7 +85,7 @@ pub fn run(guest: &mut Guest, program: &Program) -> Result<Outcome> {
     let mut command = Command::new(path);
     command
         .args(arguments)
-        .envs(ENVIRONMENT.iter().copied())
+        .envs(environment(plan))
         .stdin(Stdio::null())
         .stdout(input.try_clone()?)
         .stderr(input)

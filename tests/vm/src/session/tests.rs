@@ -18,6 +18,7 @@ fn plan() -> Plan {
     Plan {
         protocol: PROTOCOL,
         kernel: "um".into(),
+        icount: false,
         port: Port::HostFile("/report".into()),
         modules: vec![Module {
             path: "/weir/weir.ko".into(),
