@@ -5,11 +5,20 @@
 # The kernel to build against: one of the project's own (release, debug, um), which is made where it
 # is missing, or the build folder of any other with Rust.
 KDIR ?= release
+# What that kernel runs on: x86_64 or arm64. The other one is emulated.
+ARCH ?= x86_64
 INSTALL_MOD_PATH ?=
 # Where install-kselftest puts the tests.
 KSFT_INSTALL_PATH ?= out/kselftest
 
 SETUP := scripts/packages.sh
+
+# What is tested: the host and user-mode Linux once, the rest on both. A processor of arm64 has counters
+# under emulation, and that of x86_64 has none.
+TESTS_x86_64 := host um release debug verdicts
+TESTS_arm64 := release icount
+TESTS_VM_x86_64 := vm
+TESTS_VM_arm64 := vm icount
 
 .PHONY: all modules modules_install clean help run shell test test-host test-um test-vm test-debug \
 	check bench torture doc kselftest install-kselftest rust-analyzer setup tools
@@ -36,9 +45,9 @@ run: setup
 shell: setup
 	@scripts/shell.sh
 
-## test: every test: on the host, in user-mode Linux, and on both kernels in QEMU
+## test: every test: on the host, in user-mode Linux, and on both kernels in QEMU; ARCH=arm64: on that
 test: setup
-	@scripts/test.sh host um release debug verdicts
+	@scripts/test.sh $(TESTS_$(ARCH))
 
 ## test-host: the tests that need no kernel
 test-host: setup
@@ -48,9 +57,9 @@ test-host: setup
 test-um: setup
 	@scripts/test.sh um
 
-## test-vm: the module on the release kernel in QEMU
+## test-vm: the module on the release kernel in QEMU, of ARCH=
 test-vm: setup
-	@scripts/test.sh vm
+	@scripts/test.sh $(TESTS_VM_$(ARCH))
 
 ## test-debug: the module on the kernel that checks itself
 test-debug: setup

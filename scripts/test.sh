@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# test.sh STAGE...: runs stages of the tests and ends with a line `N passed, N failed`:
+# test.sh STAGE...: runs stages of the tests for ARCH= and ends with a line `N passed, N failed`:
 #
 #   host     cargo's tests, the model checker
 #   um       KUnit and what needs neither counters nor NMI, in user-mode Linux
 #   vm       everything in short, on the release kernel in QEMU
 #   release  everything, on the release kernel in QEMU
 #   debug    everything, on the kernel that checks itself
+#   icount   what counts, on the release kernel and one processor that executes an instruction a ns
 #   verdicts the virtual machine itself: does it tell failures apart?
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -103,7 +104,7 @@ run_vm() {
 		files=(--file "$vm_bin/ring.bpf.o:/weir/ring.bpf.o")
 		bench+=" --bpf /weir/ring.bpf.o"
 	fi
-	[ "$from" -ne 0 ] || programs+=(--program "bench=$vm_bin/$bench")
+	[ "$from" -ne 0 ] || [ "$stage" = icount ] || programs+=(--program "bench=$vm_bin/$bench")
 	for ((index = from; index < ${#selftests[@]}; index += step)); do
 		program="${selftests[$index]}"
 		programs+=(--program "$program=$vm_bin/$program $(program_arguments "$stage" "$program")")
@@ -121,11 +122,19 @@ run_vm() {
 # stage_vm STAGE: boots its kernel with the modules and the test programs.
 stage_vm() {
 	local stage="$1" kernel="$1" suites second
-	[ "$stage" != vm ] || kernel=release
+	case "$stage" in
+	vm | icount) kernel=release ;;
+	esac
 	vm_setup "$kernel" || return 2
 	# Every suite that the source has must have run.
 	suites=$(grep -rhoE 'kunit_tests\([a-z_]+' "$top/rust" | cut -d'(' -f2 | sort | paste -sd,)
-	say "tests on the $kernel kernel"
+	say "tests on the $architecture_prefix$kernel kernel"
+	if [ "$stage" = icount ]; then
+		# The others gain nothing from it, and one processor is not enough for some.
+		local selftests=("${counting_selftests[@]}")
+		run_vm "$stage" 0 1 --icount --smp 1 --append kunit.filter_glob=none
+		return
+	fi
 	if [ "$stage" != um ]; then
 		run_vm "$stage" 0 1 --expect-kunit "$suites"
 		return
@@ -155,9 +164,9 @@ stage_verdicts() {
 for stage; do
 	case "$stage" in
 	host) stage_host ;;
-	um | vm | release | debug) stage_vm "$stage" || add 0 1 0 ;;
+	um | vm | release | debug | icount) stage_vm "$stage" || add 0 1 0 ;;
 	verdicts) stage_verdicts || add 0 1 0 ;;
-	*) die "there is no stage '$stage': host, um, vm, release, debug or verdicts" ;;
+	*) die "there is no stage '$stage': host, um, vm, release, debug, icount or verdicts" ;;
 	esac
 done
 
