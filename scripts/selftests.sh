@@ -24,6 +24,7 @@ selftests=(
 	fault_injection
 	inject_len
 	inject_fork_storm
+	counter_hardware
 	counter_basic
 	counter_errors
 	samples

@@ -6,10 +6,12 @@
 //! something failed, 4 when it could not run here. They need no harness: load the module and start
 //! them as root.
 
+pub mod affinity;
 pub mod child;
 pub mod dump;
 pub mod exercise;
 pub mod hotplug;
+pub mod icount;
 pub mod ktap;
 pub mod ledger;
 pub mod loaded;

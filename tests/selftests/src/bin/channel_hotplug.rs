@@ -18,19 +18,12 @@ use libweir::{
     },
     ChannelOptions, //
 };
-use nix::{
-    sched::{
-        sched_getaffinity,
-        sched_setaffinity,
-        CpuSet, //
-    },
-    unistd::Pid, //
-};
 use std::{
     process::ExitCode,
     time::Duration, //
 };
 use weir_selftests::{
+    affinity::on_cpu,
     dump::{
         request,
         Collector, //
@@ -70,17 +63,6 @@ struct Context {
     cpu: Hotplug,
 }
 
-/// Runs `f` on one CPU.
-fn on_cpu<R>(cpu: usize, f: impl FnOnce() -> Result<R>) -> Result<R> {
-    let before = sched_getaffinity(Pid::from_raw(0))?;
-    let mut one = CpuSet::new();
-    one.set(cpu)?;
-    sched_setaffinity(Pid::from_raw(0), &one)?;
-    let result = f();
-    sched_setaffinity(Pid::from_raw(0), &before)?;
-    result
-}
-
 const KINDS: [(u32, u32); 6] = [
     (MODEL_PAGED, MODE_DISCARD),
     (MODEL_PER_CPU, MODE_DISCARD),
@@ -109,7 +91,7 @@ fn its_open_page_is_read(context: &mut Context) -> Verdict {
                     session.channel().inject(&mut call)?;
                     ensure!(call.read == OBJECTS, "{call:?}");
                     Ok(())
-                })?;
+                })??;
                 context.cpu.set(false)?;
                 let mut collector = Collector::default();
                 if flush {
@@ -138,8 +120,8 @@ fn its_open_page_is_mapped(context: &mut Context) -> Verdict {
         let mut session = Session::open(&options, 1)?;
         on_cpu(context.cpu.number, || {
             let mut call = request(Default::default(), 3, 0);
-            Ok(session.channel().inject(&mut call)?)
-        })?;
+            session.channel().inject(&mut call)
+        })??;
         context.cpu.set(false)?;
         session.channel().flush()?;
         let (channel, verifier) = session.split();
