@@ -41,7 +41,7 @@ tools: setup
 run: setup
 	@scripts/run.sh
 
-## shell: a virtual machine with the module loaded, for people
+## shell: a virtual machine (of ARCH=) with the module loaded, for people
 shell: setup
 	@scripts/shell.sh
 
@@ -61,11 +61,11 @@ test-um: setup
 test-vm: setup
 	@scripts/test.sh $(TESTS_VM_$(ARCH))
 
-## test-debug: the module on the kernel that checks itself
+## test-debug: the module on the kernel that checks itself, of ARCH=
 test-debug: setup
 	@scripts/test.sh debug
 
-## check: formats and lints, where unsafe stands, and that the module cannot panic
+## check: formats and lints, where unsafe stands, and that the module (of ARCH=) cannot panic
 check: setup
 	@scripts/check.sh
 	@scripts/check-module.sh
