@@ -43,11 +43,11 @@ spdx() {
 	[ -z "$missing" ] || { printf 'no SPDX line: %s\n' "$missing"; return 1; }
 }
 
-# unsafe stands in rust/abs, in the C interface and on its other side (rust/api, the samples), and where weir_core touches page memory; of the user
-# side, in the file of a crate that is listed here.
+# unsafe stands in rust/abs, in the C interface and on its other side (rust/api, and the sample that has a probe), and
+# where weir_core touches page memory; of the user side, in the file of a crate that is listed here.
 unsafe() {
 	local found
-	found=$(files '*.rs' | grep -vxE "rust/abs/.*|rust/capi(/.*)?\.rs|rust/api/weir\.rs|samples/rust/.*|rust/core/page_memory\.rs|$(cat <<-'END' | paste -sd'|'
+	found=$(files '*.rs' | grep -vxE "rust/abs/.*|rust/capi(/.*)?\.rs|rust/api/[a-z_]*\.rs|samples/rust/(tracepoint|wakeups)\.rs|rust/core/page_memory\.rs|$(cat <<-'END' | paste -sd'|'
 		tools/libweir/src/ioctl\.rs
 		tools/libweir/src/mapped\.rs
 		tools/libweir/src/perf\.rs
@@ -61,7 +61,7 @@ unsafe() {
 }
 
 format_rust() {
-	rustfmt --check --edition 2021 rust/weir_main.rs rust/core/weir_core.rs samples/rust/wakeups.rs && cd tools && cargo fmt --check --all
+	rustfmt --check --edition 2021 rust/weir_main.rs rust/core/weir_core.rs samples/rust/{family,wakeups,writers}.rs && cd tools && cargo fmt --check --all
 }
 
 checkpatch() {
