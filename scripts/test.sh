@@ -74,9 +74,8 @@ stage_host() {
 # while editing, so they take less time; what takes longer on the debug kernel is the torture's affair.
 program_arguments() {
 	local reload='--module /weir/weir.ko --torture /weir/weir_torture.ko'
-	local samples='--switches /weir/weir_switches.ko --wakeups /weir/weir_wakeups.ko'
 	case "$1 $2" in
-	*\ samples) printf '%s' "$samples --print-switches /weir/print_switches" ;;
+	*\ samples) printf '%s' '--folder /weir' ;;
 	um\ module_reload) printf '%s' "$reload --times 5" ;;
 	vm\ module_reload) printf '%s' "$reload --times 10" ;;
 	*\ module_reload) printf '%s' "$reload" ;;
@@ -104,14 +103,15 @@ run_vm() {
 		files=(--file "$vm_bin/ring.bpf.o:/weir/ring.bpf.o")
 		bench+=" --bpf /weir/ring.bpf.o"
 	fi
+	for program in "$vm_out"/samples/*/*.ko; do
+		files+=(--file "$program:/weir/${program##*/}")
+	done
 	[ "$from" -ne 0 ] || [ "$stage" = icount ] || programs+=(--program "bench=$vm_bin/$bench")
 	for ((index = from; index < ${#selftests[@]}; index += step)); do
 		program="${selftests[$index]}"
 		programs+=(--program "$program=$vm_bin/$program $(program_arguments "$stage" "$program")")
 	done
 	"$vm_bin/weir-vm" run "${vm_options[@]}" --modules "$vm_modules" \
-		--file "$vm_out/samples/c/weir_switches.ko:/weir/weir_switches.ko" \
-		--file "$vm_out/samples/rust/weir_wakeups.ko:/weir/weir_wakeups.ko" \
 		--file "$vm_bin/print_switches:/weir/print_switches" \
 		--file "$vm_out/bench/weir_bench.ko:/weir/weir_bench.ko" "${files[@]}" \
 		--summary "$summary" "${programs[@]}" "$@" || status=$?

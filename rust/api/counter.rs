@@ -69,8 +69,8 @@ extern "C" {
     fn __weir_counter_create(config: *const Config, owner: *mut c_void) -> *mut RawCounter;
     fn weir_counter_release(counter: *mut RawCounter);
     fn weir_counter_enable(counter: *mut RawCounter) -> c_int;
-    fn weir_counter_disable(counter: *mut RawCounter);
-    fn weir_counter_reset(counter: *mut RawCounter);
+    fn weir_counter_disable(counter: *mut RawCounter) -> c_int;
+    fn weir_counter_reset(counter: *mut RawCounter) -> c_int;
     fn weir_counter_set_period(counter: *mut RawCounter, event: c_uint, period: u64) -> c_int;
     fn weir_counter_refresh(counter: *mut RawCounter, overflows: c_uint) -> c_int;
     fn weir_counter_read(counter: *mut RawCounter, values: *mut Value, len: c_uint) -> c_int;
@@ -243,22 +243,31 @@ impl<const N: usize, H> Counter<N, H> {
     ///
     /// # Errors
     ///
-    /// `EBUSY`: an event is pinned and its PMU has no room, so nothing of it counts. `ENODEV`: its PMU has gone.
+    /// Then nothing is enabled. `EBUSY`: an event is pinned and its PMU has no room. `ENODEV`: its PMU or its CPU
+    /// has gone. `ESRCH`: its task has. `ENOMEM`.
     pub(crate) fn enable(&self) -> Result {
         // SAFETY: By the type invariants; so for the other calls.
         to_result(unsafe { weir_counter_enable(self.raw.as_ptr()) })
     }
 
     /// Counts no more, and keeps what it has. Sleeps.
-    pub(crate) fn disable(&self) {
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and it goes on counting.
+    pub(crate) fn disable(&self) -> Result {
         // SAFETY: As above.
-        unsafe { weir_counter_disable(self.raw.as_ptr()) };
+        to_result(unsafe { weir_counter_disable(self.raw.as_ptr()) })
     }
 
     /// Begins at zero again, at one instant on each CPU; it goes on counting if it does. Sleeps.
-    pub(crate) fn reset(&self) {
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and nothing was reset.
+    pub(crate) fn reset(&self) -> Result {
         // SAFETY: As above.
-        unsafe { weir_counter_reset(self.raw.as_ptr()) };
+        to_result(unsafe { weir_counter_reset(self.raw.as_ptr()) })
     }
 
     /// Counts until every event has overflowed so often on each CPU, then stops. Sleeps.
@@ -286,7 +295,7 @@ impl<const N: usize, H> Counter<N, H> {
     ///
     /// # Errors
     ///
-    /// Those of the call.
+    /// `ENOMEM`.
     pub(crate) fn read(&self) -> Result<Values<N>> {
         // SAFETY: As above, and there is room for so many values; so for the other reads.
         Self::values(|values, len| unsafe { weir_counter_read(self.raw.as_ptr(), values, len) })
@@ -296,7 +305,7 @@ impl<const N: usize, H> Counter<N, H> {
     ///
     /// # Errors
     ///
-    /// `ENODEV`: it never counted on this CPU.
+    /// `ENODEV`: it never counted on this CPU. `ENOMEM`.
     pub(crate) fn read_cpu(&self, cpu: CpuId) -> Result<Values<N>> {
         // SAFETY: As above.
         Self::values(|values, len| unsafe {
@@ -319,12 +328,12 @@ impl<const N: usize, H> Counter<N, H> {
         })
     }
 
-    /// What a CPU counted when it last kept a copy, which [`Value::age`] tells: no CPU is interrupted or woken. Any
-    /// context but NMI.
+    /// What a CPU counted when it last kept a copy, which [`Value::age`] tells: no CPU is interrupted or woken.
+    /// Sleeps, but waits for no CPU.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: it was made without [`Builder::cached`]. `ENODEV`: it never counted on this CPU.
+    /// `EINVAL`: it was made without [`Builder::cached`]. `ENODEV`: it never counted on this CPU. `ENOMEM`.
     pub(crate) fn read_cached(&self, cpu: CpuId) -> Result<Values<N>> {
         // SAFETY: As above.
         Self::values(|values, len| unsafe {

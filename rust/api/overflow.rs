@@ -28,7 +28,8 @@ extern "C" {
     fn weir_overflow_user(overflow: *const RawOverflow) -> bool;
     fn weir_overflow_address(overflow: *const RawOverflow) -> u64;
     fn weir_overflow_period(overflow: *const RawOverflow) -> u64;
-    fn weir_overflow_stop(overflow: *mut RawOverflow);
+    fn weir_overflow_unthrottle(overflow: *const RawOverflow);
+    fn weir_overflow_stop(overflow: *const RawOverflow);
 }
 
 /// Called when an event of a [`Counter`](super::Counter) overflows.
@@ -78,6 +79,13 @@ impl Overflow<'_> {
     pub(crate) fn period(&self) -> u64 {
         // SAFETY: As above.
         unsafe { weir_overflow_period(self.raw.as_ptr()) }
+    }
+
+    /// Lets perf forget that there were overflows before: it stops an event that overflows too often until the next
+    /// tick, and one that watches whether the CPU still has ticks calls this each time.
+    pub(crate) fn unthrottle(&self) {
+        // SAFETY: As above.
+        unsafe { weir_overflow_unthrottle(self.raw.as_ptr()) };
     }
 
     /// Stops the event on this CPU, or in this task, until it is enabled or refreshed: no other call follows.

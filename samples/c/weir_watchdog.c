@@ -43,6 +43,8 @@ static void look(struct weir_overflow *overflow, void *data)
 	struct weir_counter_value values[NR_EVENTS];
 
 	watch->looks++;
+	/* A CPU that hangs has no ticks, without which perf would stop this after a while. */
+	weir_overflow_unthrottle(overflow);
 	if (weir_counter_read_local(counter, values, NR_EVENTS))
 		return;
 	if (values[SWITCHES].value != watch->switches || is_idle_task(current)) {
@@ -52,7 +54,7 @@ static void look(struct weir_overflow *overflow, void *data)
 		watch->stuck++;
 		pr_warn("CPU %u does not get out of %s (%d), now at %pS\n", smp_processor_id(),
 			current->comm, current->pid,
-			(void *)instruction_pointer(weir_overflow_regs(overflow)));
+			(void *)weir_overflow_ip(overflow));
 	}
 }
 

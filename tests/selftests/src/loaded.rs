@@ -29,8 +29,18 @@ impl Loaded {
     ///
     /// That of the call.
     pub fn load(path: &Path, name: &'static str) -> Result<Self> {
+        Self::load_with(path, name, "")
+    }
+
+    /// Loads it from a file, with parameters: `name=value`, and a space between two.
+    ///
+    /// # Errors
+    ///
+    /// That of the call.
+    pub fn load_with(path: &Path, name: &'static str, parameters: &str) -> Result<Self> {
+        let parameters = CString::new(parameters)?;
         let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
-        finit_module(&file, c"", ModuleInitFlags::empty())
+        finit_module(&file, &parameters, ModuleInitFlags::empty())
             .with_context(|| format!("loading {}", path.display()))?;
         Ok(Self(name))
     }

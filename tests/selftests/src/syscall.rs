@@ -270,6 +270,28 @@ pub fn read_into_guard<Fd: AsFd>(
     Ok(usize::try_from(read).map_err(|_| last_error()))
 }
 
+/// Runs `f` with a priority of real time (`SCHED_FIFO`), so that no task of another kind gets this CPU meanwhile.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn with_real_time<R>(priority: i32, f: impl FnOnce() -> R) -> Result<R, Errno> {
+    let set = |policy, priority| {
+        let parameters = libc::sched_param {
+            sched_priority: priority,
+        };
+        // SAFETY: The parameters are there during the call.
+        match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
+            0 => Ok(()),
+            _ => Err(last_error()),
+        }
+    };
+    set(libc::SCHED_FIFO, priority)?;
+    let result = f();
+    set(libc::SCHED_OTHER, 0)?;
+    Ok(result)
+}
+
 fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The samples do what they say: their modules are loaded, what they trace is read, and it is what happened.
+//! Samples that write into a channel.
 
+use crate::{
+    attach,
+    Samples, //
+};
 use anyhow::{
     ensure,
     Context as _,
     Result, //
 };
-use clap::Parser;
 use libweir::{
     Channel,
     Errno,
@@ -16,54 +19,17 @@ use libweir::{
 };
 use std::{
     collections::BTreeSet,
-    path::{
-        Path,
-        PathBuf, //
-    },
-    process::{
-        Command,
-        ExitCode, //
-    },
+    process::Command,
     thread::sleep,
     time::Duration, //
 };
 use weir_selftests::{
     child::tid,
     ktap::{
-        self,
         note,
-        skip,
         Verdict, //
     },
-    loaded::Loaded,
 };
-
-/// Tests the samples.
-///
-/// Needs weir.ko, root, and the samples' own modules and program.
-#[derive(Parser)]
-struct Arguments {
-    /// weir_switches.ko.
-    #[arg(long, value_name = "FILE")]
-    switches: Option<PathBuf>,
-    /// weir_wakeups.ko.
-    #[arg(long, value_name = "FILE")]
-    wakeups: Option<PathBuf>,
-    /// print_switches.
-    #[arg(long, value_name = "FILE")]
-    print_switches: Option<PathBuf>,
-}
-
-fn load(path: Option<&Path>, name: &'static str) -> Result<Loaded> {
-    Loaded::load(
-        path.ok_or_else(|| skip(format!("{name}.ko was not given")))?,
-        name,
-    )
-}
-
-fn attach(name: &str) -> Result<Channel> {
-    Ok(Channel::attach(libweir::DEVICE.as_ref(), name, true)?)
-}
 
 /// The words of every event that is there now.
 fn events(channel: &Channel) -> Result<Vec<Vec<u8>>> {
@@ -90,8 +56,8 @@ fn pid_at(data: &[u8], offset: usize) -> Result<u32> {
 }
 
 /// Each `sleep()` of this task is a switch away from it and one back to it.
-fn switches(arguments: &mut Arguments) -> Verdict {
-    let module = load(arguments.switches.as_deref(), "weir_switches")?;
+pub(crate) fn switches(samples: &mut Samples) -> Verdict {
+    let module = samples.load("weir_switches", "")?;
     let channel = attach("weir_switches")?;
     for _ in 0..10 {
         sleep(Duration::from_millis(1));
@@ -130,8 +96,8 @@ fn events_to_the_end(channel: &Channel) -> Verdict {
 }
 
 /// A task that sleeps is woken.
-fn wakeups(arguments: &mut Arguments) -> Verdict {
-    let module = load(arguments.wakeups.as_deref(), "weir_wakeups")?;
+pub(crate) fn wakeups(samples: &mut Samples) -> Verdict {
+    let module = samples.load("weir_wakeups", "")?;
     let channel = attach("weir_wakeups")?;
     for _ in 0..10 {
         sleep(Duration::from_millis(1));
@@ -163,13 +129,10 @@ fn wakeups(arguments: &mut Arguments) -> Verdict {
 }
 
 /// The program in C prints as many switches as it is asked for.
-fn print_switches(arguments: &mut Arguments) -> Verdict {
-    let program = arguments
-        .print_switches
-        .as_deref()
-        .ok_or_else(|| skip("the program was not given"))?;
-    let module = load(arguments.switches.as_deref(), "weir_switches")?;
-    let output = Command::new(program)
+pub(crate) fn print_switches(samples: &mut Samples) -> Verdict {
+    let program = samples.file("print_switches")?;
+    let module = samples.load("weir_switches", "")?;
+    let output = Command::new(&program)
         .arg("7")
         .output()
         .with_context(|| format!("running {}", program.display()))?;
@@ -185,15 +148,4 @@ fn print_switches(arguments: &mut Arguments) -> Verdict {
     }
     note(text.lines().next().unwrap_or_default());
     module.unload()
-}
-
-fn main() -> ExitCode {
-    ktap::main(
-        || Ok(Arguments::parse()),
-        &[
-            ("switches", switches),
-            ("wakeups", wakeups),
-            ("print_switches", print_switches),
-        ],
-    )
 }
