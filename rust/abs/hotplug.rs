@@ -29,8 +29,8 @@ static STATE: Atomic<i32> = Atomic::new(0);
 
 /// Wants to know of CPUs that come online.
 pub(crate) trait Online: Send + Sync {
-    /// `cpu` came online; this runs on it, and may sleep, but not wait for those who wait for CPUs that
-    /// come and go. Returns whether [`online_late`](Self::online_late) shall be called soon, which may.
+    /// `cpu` came online; this runs on it, and may sleep, but not wait for those who wait for CPUs that come and
+    /// go. Returns whether [`online_late`](Self::online_late) shall be called soon, which may.
     fn online(&self, cpu: usize) -> bool;
 
     /// CPUs came online, for which that was asked for.
@@ -105,8 +105,8 @@ impl Registration {
             try_pin_init!(Self {
                 target,
                 work <- Opaque::ffi_init(|slot| {
-                    // SAFETY: `slot` is valid for writes and stays where it is. `late` is called with this pointer.
-                    unsafe { bindings::weir_helper_init_work(slot, Some(Self::late)) }
+                    // SAFETY: `slot` is valid for writes and stays where it is. `run` is called with this pointer.
+                    unsafe { bindings::weir_helper_init_work(slot, Some(Self::run)) }
                 }),
                 // INVARIANT: The last to be initialised, so that a call finds the rest.
                 node <- Opaque::try_ffi_init(|slot: *mut hlist_node| {
@@ -139,7 +139,7 @@ impl Registration {
     /// # Safety
     ///
     /// `work` is the field of a live [`Registration`].
-    unsafe extern "C" fn late(work: *mut work_struct) {
+    unsafe extern "C" fn run(work: *mut work_struct) {
         let work: *mut Opaque<work_struct> = work.cast();
         // SAFETY: By the safety requirements.
         let this = unsafe { &*container_of!(work, Registration, work) };

@@ -46,7 +46,12 @@ pub(super) fn take(counter: *const Counter) -> Option<KBox<Counter>> {
 fn take_first(is_wanted: impl Fn(&Owned) -> bool) -> Option<Owned> {
     let mut counters = COUNTERS.lock();
     let at = counters.iter().position(is_wanted)?;
-    counters.remove(at).ok()
+    let taken = counters.remove(at).ok();
+    if counters.is_empty() {
+        // Nothing of it is left when the module goes.
+        *counters = KVec::new();
+    }
+    taken
 }
 
 /// Releases what a module has left behind.

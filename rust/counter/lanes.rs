@@ -3,13 +3,11 @@
 //! The events of a counter on all CPUs that it counts on.
 //!
 //! A lane is a CPU, or the one task. Perf takes the events of a CPU that goes offline off for ever, but lets
-//! them be read; so when the CPU comes back, it gets new ones, which go on where those were. The new ones are
-//! created before the old are released, and so perf's count of users of a kind of event never becomes zero
-//! there: it would wait for those who wait for CPUs that come and go.
+//! them be read; so when the CPU comes back, it gets new ones, which go on where those were.
 //!
-//! No event is created or released under the lock of the slots, for the same reason: perf takes locks for that
-//! under which others wait for CPU hotplug, which waits for the lock in `online()`. For events of tracepoints
-//! and probes, a lock of that kind is always taken; they are created by a work item, a moment later.
+//! Events of the processor, of clocks, and breakpoints are made in the callback that tells of the CPU. For others
+//! perf takes `cpus_read_lock()`, directly or under a mutex, which would be for ever there; a work item makes
+//! them, a moment later.
 
 use super::{
     overflow::{
@@ -102,8 +100,8 @@ pub(super) struct Lanes {
     destination: Destination,
     chains: Option<Arc<ChainBuffers>>,
     events: usize,
-    /// Events of these kinds are created late: see above.
-    late: Atomic<bool>,
+    /// Whether they are made in the callback.
+    at_once: bool,
     lanes: KVVec<Lane>,
     #[pin]
     slots: Mutex<Slots>,
@@ -121,6 +119,7 @@ impl Lanes {
         destination: Destination,
     ) -> Result<Arc<Self>> {
         let events = attrs.len();
+        let at_once = attrs.iter().all(Attr::can_be_created_in_hotplug);
         let count = match scope {
             Scope::AllCpus => cpus::count(),
             Scope::Cpu(_) | Scope::Task(_) => 1,
@@ -155,7 +154,7 @@ impl Lanes {
                 destination,
                 chains,
                 events,
-                late: Atomic::new(false),
+                at_once,
                 lanes,
                 slots <- new_mutex!(
                     Slots {
@@ -326,11 +325,7 @@ impl Lanes {
         let mut events = KVec::with_capacity(attrs.len(), GFP_KERNEL)?;
         for (number, attr) in attrs.iter().enumerate() {
             let overflows = self.overflows(lane, number, attr);
-            let event = PerfEvent::new(attr, target, overflows)?;
-            if event.waits_for_hotplug(attr) {
-                self.late.store(true, Relaxed);
-            }
-            events.push(event, GFP_KERNEL)?;
+            events.push(PerfEvent::new(attr, target, overflows)?, GFP_KERNEL)?;
         }
         Ok(events)
     }
@@ -364,12 +359,11 @@ impl Online for Lanes {
             return false;
         };
         lane.missing.store(true, Relaxed);
-        if self.late.load(Relaxed) {
-            return true;
+        if self.at_once {
+            // If it fails, the lane stays missing, and readings say so.
+            let _ = self.attach(cpu, true);
         }
-        // If it fails, the lane stays missing, and readings say so.
-        let _ = self.attach(cpu, true);
-        false
+        !self.at_once
     }
 
     fn online_late(&self) {

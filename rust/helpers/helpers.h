@@ -124,7 +124,6 @@ int weir_helper_event_oncpu(struct perf_event *event);
 int weir_helper_event_cpu(struct perf_event *event);
 bool weir_helper_event_of_task(struct perf_event *event);
 bool weir_helper_event_of_current(struct perf_event *event);
-bool weir_helper_event_in_software_context(struct perf_event *event);
 void weir_helper_event_update(struct perf_event *event);
 u64 weir_helper_event_count(struct perf_event *event);
 u64 weir_helper_event_enabled(struct perf_event *event);

@@ -92,12 +92,6 @@ notrace bool weir_helper_event_of_current(struct perf_event *event)
 	return event->hw.target == current;
 }
 
-/* Whether making one may wait for those who wait for CPU hotplug. */
-bool weir_helper_event_in_software_context(struct perf_event *event)
-{
-	return event->pmu->task_ctx_nr == perf_sw_context;
-}
-
 /* --- Its value, on the CPU where it counts, with interrupts off --- */
 
 notrace void weir_helper_event_update(struct perf_event *event)

@@ -204,10 +204,20 @@ impl Attr {
         Self(raw)
     }
 
-    /// Whether it is of the PMU of perf itself that every kernel has, or a breakpoint.
-    pub(crate) fn is_software_or_breakpoint(&self) -> bool {
-        self.0.type_ == bindings::perf_type_id_PERF_TYPE_SOFTWARE
-            || self.0.type_ == bindings::perf_type_id_PERF_TYPE_BREAKPOINT
+    /// Whether an event can be created while CPU hotplug is under way. The count of users of a software event is
+    /// a static key, which takes `cpus_read_lock()`; tracepoints and probes are under a mutex that others hold
+    /// while they wait for it; and of other PMUs it is not known.
+    pub(crate) fn can_be_created_in_hotplug(&self) -> bool {
+        match self.0.type_ {
+            bindings::perf_type_id_PERF_TYPE_HARDWARE
+            | bindings::perf_type_id_PERF_TYPE_HW_CACHE
+            | bindings::perf_type_id_PERF_TYPE_RAW
+            | bindings::perf_type_id_PERF_TYPE_BREAKPOINT => true,
+            bindings::perf_type_id_PERF_TYPE_SOFTWARE => {
+                self.0.config == u64::from(bindings::perf_sw_ids_PERF_COUNT_SW_CPU_CLOCK)
+            }
+            _ => false,
+        }
     }
 
     /// Events between two overflows, or overflows a second; zero if there are none.

@@ -145,15 +145,6 @@ impl<H: OverflowHandler> PerfEvent<H> {
         self.state() <= bindings::perf_event_state_PERF_EVENT_STATE_REVOKED
     }
 
-    /// Whether perf calls hooks of tracepoints and probes to make such an event, with a lock that is held
-    /// by others while they wait for CPU hotplug.
-    pub(crate) fn waits_for_hotplug(&self, attr: &Attr) -> bool {
-        // SAFETY: The event is ours, by the type invariants, and has a PMU since it was created.
-        !attr.is_software_or_breakpoint()
-            && !self.is_revoked()
-            && unsafe { bindings::weir_helper_event_in_software_context(self.as_ptr()) }
-    }
-
     /// The CPU that it counts on just now.
     pub(crate) fn active_cpu(&self) -> Option<usize> {
         if self.state() != bindings::perf_event_state_PERF_EVENT_STATE_ACTIVE {
