@@ -32,11 +32,11 @@ fn read(path: &'static str) -> Result<Vec<u32>> {
     let error = |reason: String| Error::Cpus { path, reason };
     let text = std::fs::read_to_string(path)
         .map_err(|reason| error(format!("{reason}; is /sys mounted?")))?;
-    parse(&text).ok_or_else(|| error(format!("`{}` is not a list of CPUs", text.trim())))
+    parse_list(&text).ok_or_else(|| error(format!("`{}` is not a list of CPUs", text.trim())))
 }
 
 /// Parses the kernel's list format, as in `0-3,5`.
-fn parse(text: &str) -> Option<Vec<u32>> {
+pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in text.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -56,10 +56,10 @@ mod tests {
 
     #[test]
     fn lists_are_parsed() {
-        assert_eq!(parse("0\n"), Some(vec![0]));
-        assert_eq!(parse("0-2,5,7-8\n"), Some(vec![0, 1, 2, 5, 7, 8]));
+        assert_eq!(parse_list("0\n"), Some(vec![0]));
+        assert_eq!(parse_list("0-2,5,7-8\n"), Some(vec![0, 1, 2, 5, 7, 8]));
         for bad in ["", "3-1", "a", "1,,2", "0-4294967295", "-1"] {
-            assert_eq!(parse(bad), None, "{bad}");
+            assert_eq!(parse_list(bad), None, "{bad}");
         }
     }
 

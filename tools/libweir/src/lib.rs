@@ -74,7 +74,14 @@ pub use error::{
     Error,
     Result, //
 };
-pub use event::Event;
+pub use event::{
+    parse_events,
+    Event,
+    EventError,
+    EventPaths,
+    EventSet,
+    NamedEvent, //
+};
 pub use inject::{
     DumpOptions,
     DumpTotals,

@@ -8,9 +8,11 @@ use libweir::{
         Task, //
     },
     page::HEADER_SIZE,
+    parse_events,
     uapi,
     Continuity,
     Event,
+    EventPaths,
     Kallsyms,
     Page,
     Record,
@@ -228,5 +230,23 @@ proptest! {
     #[test]
     fn any_event_name(text in ".{0,20}") {
         let _ = text.parse::<Event>();
+    }
+
+    #[test]
+    fn any_list_of_events(
+        text in "([{},/:=*?]|cycles|mem|0x1|cpu|config|name|'|[a-z]{1,2}|.){0,12}",
+    ) {
+        // No path of it is there: what names a file must not leave it either.
+        let nowhere = EventPaths {
+            devices: "/nonexistent/devices".into(),
+            tracing: vec!["/nonexistent/tracing".into()],
+        };
+        if let Ok(sets) = parse_events(&text, &nowhere) {
+            prop_assert!(!sets.is_empty());
+            for set in sets {
+                prop_assert!(set.braces || set.events.len() == 1);
+                prop_assert!(!set.events.is_empty());
+            }
+        }
     }
 }

@@ -192,6 +192,7 @@ fn perf() -> Vec<Constant> {
         ("alignment-faults", "PERF_COUNT_SW_ALIGNMENT_FAULTS"),
         ("emulation-faults", "PERF_COUNT_SW_EMULATION_FAULTS"),
         ("dummy", "PERF_COUNT_SW_DUMMY"),
+        ("bpf-output", "PERF_COUNT_SW_BPF_OUTPUT"),
         ("cgroup-switches", "PERF_COUNT_SW_CGROUP_SWITCHES"),
         ("cycles", "PERF_COUNT_HW_CPU_CYCLES"),
         ("instructions", "PERF_COUNT_HW_INSTRUCTIONS"),
