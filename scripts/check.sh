@@ -49,6 +49,7 @@ unsafe() {
 	local found
 	found=$(files '*.rs' | grep -vxE "rust/abs/.*|rust/capi(/.*)?\.rs|rust/api/[a-z_]*\.rs|samples/rust/(tracepoint|wakeups)\.rs|rust/core/page_memory\.rs|$(cat <<-'END' | paste -sd'|'
 		tools/libweir/src/ioctl\.rs
+		tools/libweir/src/held\.rs
 		tools/libweir/src/mapped\.rs
 		tools/libweir/src/perf\.rs
 		tests/engine/src/(memory|native)\.rs

@@ -39,6 +39,7 @@ pub mod counter;
 pub mod cpu;
 pub mod error;
 pub mod event;
+pub mod held;
 pub mod inject;
 pub mod ioctl;
 pub mod kallsyms;
@@ -82,6 +83,7 @@ pub use event::{
     EventSet,
     NamedEvent, //
 };
+pub use held::Held;
 pub use inject::{
     DumpOptions,
     DumpTotals,
