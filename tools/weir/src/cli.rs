@@ -7,7 +7,11 @@ use clap::{
     Parser,
     Subcommand, //
 };
-use libweir::Event;
+use libweir::{
+    parse_events,
+    EventPaths,
+    EventSet, //
+};
 use std::{
     ffi::OsString,
     path::PathBuf,
@@ -19,7 +23,8 @@ Examples:
   weir record -- make -j2       sample all CPUs while `make` runs, then say who used them
   weir report weir.data         say it again
   weir dump tasks               list every thread, as the kernel has it
-  weir stat --duration 5        count on every CPU for five seconds
+  weir stat -- make -j2         count what `make` and its children do
+  weir stat -a --duration 5     count on every CPU for five seconds
 
 The module must be loaded (insmod weir.ko). Watching whole CPUs needs root, CAP_PERFMON, or
 `sysctl kernel.perf_event_paranoid=0`.
@@ -48,7 +53,7 @@ pub(crate) enum Command {
     /// List objects that exist in the kernel.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Dump(DumpArgs),
-    /// Count events on all CPUs while a command runs, or for a time.
+    /// Count events in a command, in processes, or on CPUs.
     Stat(StatArgs),
 }
 
@@ -69,9 +74,10 @@ functions) goes to FILE.notes.json, which `weir report` reads where it is there.
 #[derive(Args, Debug)]
 #[command(after_help = RECORD_EXAMPLES)]
 pub(crate) struct RecordArgs {
-    /// Sample on these events; by default cpu-clock. Names are perf's; rNNNN is a raw one.
-    #[arg(short, long = "event", value_name = "EVENT", value_delimiter = ',')]
-    pub(crate) events: Vec<NamedEvent>,
+    /// Sample on these events; by default cpu-clock. Names are perf's, in all of its spellings: see
+    /// `weir stat --help`.
+    #[arg(short, long = "event", value_name = "EVENTS", value_parser = events)]
+    pub(crate) events: Vec<EventList>,
     /// Take about so many samples a second on each CPU [default: 1000].
     #[arg(short = 'F', long = "frequency", value_name = "HZ", conflicts_with = "period",
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -188,44 +194,120 @@ pub(crate) struct DumpTasksArgs {
 
 const STAT_EXAMPLES: &str = "\
 Examples:
-  weir stat -- make -j2
-  weir stat -e cycles,instructions -- ./a.out
-  weir stat -e context-switches --duration 1 --json
+  weir stat -- make -j2                     a command and its children
+  weir stat -r 5 -- ./a.out                 five times: the mean, and how far to trust it
+  weir stat -e '{cycles,instructions}:u,faults' -- ./a.out
+  weir stat -a --per-cpu --duration 5       every CPU, each on its own
+  weir stat -a -I 1000 -e cs,migrations     every second, until Ctrl-C
+  weir stat -p 4711 -e sched:sched_switch   a process, until it ends
+  weir stat -C 0-3 --json -- sleep 1        these CPUs, for a program to read
 
-A counter that shared its place with others is scaled up, and its line says by how much of the time
-it really counted. One that never counted says <not counted>; an event that this machine does not
-have, <not supported>.";
+EVENTS are perf's, separated by commas:
+  cycles, faults, L1-dcache-load-misses     what every machine has a name for (`perf list`)
+  r01c2, cpu/event=0x3c,umask=1/            a PMU's own number, or its fields
+  power/energy-pkg/, energy-pkg             a PMU's own name
+  sched:sched_switch, 'sched:*'             tracepoints
+  mem:0xffffffff82000000/8:w                a breakpoint: address, length, and access (r, w, x)
+  {cycles,instructions}                     a set: counted at the same time, or not at all
+  cycles:u                                  modifiers: u user, k kernel, h hypervisor, G guest,
+                                            H host, I not idle, p precise, D pinned, e exclusive
+
+Behind a count stands what follows from it and others. Of an event that shared its place on the
+PMU, the count is brought up to all of the time, and behind it stands (the share for which it
+really counted); of a set, `together` or `apart`. <not counted> never had its turn, or nothing ran;
+an event that this machine does not have is <not supported>.
+
+--json has the same, with names of fields that stay: one object, or with -I one object a line.";
 
 /// Arguments of `weir stat`.
 #[derive(Args, Debug)]
-#[command(after_help = STAT_EXAMPLES)]
+#[command(after_help = STAT_EXAMPLES,
+          group = clap::ArgGroup::new("what").required(true).multiple(true)
+              .args(["all_cpus", "pids", "tids", "cpus", "duration", "command"]))]
 pub(crate) struct StatArgs {
-    /// Count these events; by default some that most machines have. Names are perf's; rNNNN is a raw
-    /// one.
-    #[arg(short, long = "event", value_name = "EVENT", value_delimiter = ',')]
-    pub(crate) events: Vec<NamedEvent>,
-    /// Print one JSON document instead of text.
+    /// Count these events; by default those of `perf stat`.
+    #[arg(short, long = "event", value_name = "EVENTS", value_parser = events)]
+    pub(crate) events: Vec<EventList>,
+    /// Count on every CPU, whoever runs there; COMMAND only says for how long.
+    #[arg(short, long, conflicts_with_all = ["pids", "tids", "cpus"])]
+    pub(crate) all_cpus: bool,
+    /// Count in these processes, with all their threads and children.
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["tids", "cpus"])]
+    pub(crate) pids: Vec<u32>,
+    /// Count in these threads, with their children.
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "cpus")]
+    pub(crate) tids: Vec<u32>,
+    /// Count on these CPUs, as in 0-3,5.
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpus)]
+    pub(crate) cpus: Option<CpuList>,
+    /// Print what was added every so many milliseconds.
+    #[arg(short = 'I', long = "interval-print", value_name = "MS", value_parser = milliseconds)]
+    pub(crate) interval: Option<Duration>,
+    /// Stop after so many intervals.
+    #[arg(long, value_name = "N", requires = "interval",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) interval_count: Option<u32>,
+    /// Run COMMAND so many times, and print means.
+    #[arg(short, long, value_name = "N", default_value_t = 1, requires = "command",
+          conflicts_with = "interval", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Print lines for each CPU.
+    #[arg(long, conflicts_with_all = ["pids", "tids"])]
+    pub(crate) per_cpu: bool,
+    /// Print JSON instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) workload: WorkloadArgs,
+    /// Stop after so many seconds; a COMMAND that still runs is terminated.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) duration: Option<Duration>,
+    /// What to run; the end of it ends the measurement.
+    #[arg(
+        value_name = "COMMAND",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) command: Vec<OsString>,
 }
 
-/// An event, and what the user called it.
+impl StatArgs {
+    /// What the definition of the arguments cannot say.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.per_cpu && !self.command.is_empty() && !self.all_cpus && self.cpus.is_none() {
+            return Err(
+                "a command is not counted on each CPU: add -a or -C CPUS to --per-cpu".into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Events behind one `-e`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EventList(pub(crate) Vec<EventSet>);
+
+/// Parses a list of events of this machine.
+fn events(text: &str) -> Result<EventList, libweir::EventError> {
+    parse_events(text, &EventPaths::default()).map(EventList)
+}
+
+/// Numbers of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedEvent {
-    pub(crate) name: String,
-    pub(crate) event: Event,
+pub(crate) struct CpuList(pub(crate) Vec<u32>);
+
+/// Parses a list of CPUs.
+fn cpus(text: &str) -> Result<CpuList, String> {
+    libweir::cpu::parse_list(text)
+        .map(CpuList)
+        .ok_or_else(|| format!("`{text}` is no list of CPUs, such as 0-3,5"))
 }
 
-impl std::str::FromStr for NamedEvent {
-    type Err = libweir::event::EventError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(NamedEvent {
-            name: text.to_owned(),
-            event: text.parse()?,
-        })
+/// Parses a time in milliseconds.
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(ms) if ms > 0 => Ok(Duration::from_millis(ms)),
+        _ => Err(format!("`{text}` is no number of milliseconds above 0")),
     }
 }
 
@@ -263,10 +345,13 @@ mod tests {
 
     #[test]
     fn events_may_be_listed_or_repeated() {
-        let args = record("weir record -e cycles,cs -e r1c2 -F 99 -- make -j2 --top");
-        let names: Vec<_> = args.events.iter().map(|event| &event.name[..]).collect();
-        assert_eq!(names, ["cycles", "cs", "r1c2"]);
-        assert_eq!(args.events[2].event, Event::new(4, 0x1c2));
+        let args = record("weir record -e cycles,{cs,faults} -e r1c2 -F 99 -- make -j2 --top");
+        let sets: Vec<_> = args.events.iter().flat_map(|list| &list.0).collect();
+        let names: Vec<Vec<&str>> = sets
+            .iter()
+            .map(|set| set.events.iter().map(|event| &event.name[..]).collect())
+            .collect();
+        assert_eq!(names, [vec!["cycles"], vec!["cs", "faults"], vec!["r1c2"]]);
         assert_eq!(args.frequency, Some(99));
         assert_eq!(args.workload.command, ["make", "-j2", "--top"]);
         assert_eq!(args.top, 20);
@@ -283,12 +368,72 @@ mod tests {
     fn either_a_command_or_a_duration_is_needed() {
         assert!(parse("weir record").is_err());
         assert!(parse("weir stat").is_err());
+        assert!(parse("weir stat -e cs").is_err());
         let args = record("weir record --duration 0.25");
         assert_eq!(args.workload.duration, Some(Duration::from_millis(250)));
         for bad in ["0", "-1", "x", "inf", "nan", "1e300"] {
             assert!(
                 parse(&format!("weir record --duration={bad}")).is_err(),
                 "{bad}"
+            );
+        }
+    }
+
+    fn stat(line: &str) -> StatArgs {
+        match parse(line).unwrap().command {
+            Command::Stat(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn who_is_counted_may_be_said_in_many_ways() {
+        assert!(stat("weir stat -a").all_cpus);
+        assert_eq!(stat("weir stat -p 1,22").pids, [1, 22]);
+        assert_eq!(stat("weir stat -t 7").tids, [7]);
+        assert_eq!(
+            stat("weir stat -C 0-2,5").cpus,
+            Some(CpuList(vec![0, 1, 2, 5]))
+        );
+        let args = stat("weir stat -r 3 -e cs -- make -j2");
+        assert_eq!(
+            (args.repeat, &args.command[..]),
+            (3, &["make".into(), "-j2".into()][..])
+        );
+        let args = stat("weir stat -a -I 100 --interval-count 3");
+        assert_eq!(args.interval, Some(Duration::from_millis(100)));
+        for wrong in [
+            "-a -p 1",
+            "-p 1 -t 1",
+            "-C 0 -a",
+            "-C 3-1",
+            "-C x",
+            "-p 0",
+            "-p x",
+            "-a -I 0",
+            "-a --interval-count 3",
+            "-a -r 3",
+            "-r 0 true",
+            "-I 10 -r 3 true",
+            "-p 1 --per-cpu",
+            "-a -e cycels",
+            "-a -e {cs",
+        ] {
+            assert!(parse(&format!("weir stat {wrong}")).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_not_counted_on_each_cpu() {
+        assert!(stat("weir stat --per-cpu true").check().is_err());
+        for right in [
+            "--per-cpu -a true",
+            "--per-cpu -C 0 true",
+            "--per-cpu --duration 1",
+        ] {
+            assert!(
+                stat(&format!("weir stat {right}")).check().is_ok(),
+                "{right}"
             );
         }
     }

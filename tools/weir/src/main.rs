@@ -8,7 +8,6 @@
 
 mod capture;
 mod cli;
-mod counters;
 mod dump;
 mod notes;
 mod output;
@@ -21,7 +20,11 @@ mod symbols;
 mod table;
 mod workload;
 
-use clap::Parser;
+use clap::{
+    error::ErrorKind,
+    CommandFactory,
+    Parser, //
+};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -30,7 +33,15 @@ fn main() -> ExitCode {
         cli::Command::Record(args) => record::run(&cli.device, args),
         cli::Command::Report(args) => report::run(args),
         cli::Command::Dump(args) => dump::run(&cli.device, args),
-        cli::Command::Stat(args) => stat::run(&cli.device, args),
+        cli::Command::Stat(args) => {
+            if let Err(reason) = args.check() {
+                // It exits, as it does for all that is called wrongly.
+                cli::Cli::command()
+                    .error(ErrorKind::ArgumentConflict, reason)
+                    .exit();
+            }
+            stat::run(&cli.device, args)
+        }
     };
     match result {
         Ok(code) => code,

@@ -15,13 +15,20 @@ use std::io::{
 
 /// Prints a result to standard output. A reader that has seen enough, as `head` has, is no error.
 pub(crate) fn result(text: &str) -> Result<()> {
+    stream(text).map(|_| ())
+}
+
+/// Prints a part of a result, and tells whether somebody reads on.
+pub(crate) fn stream(text: &str) -> Result<bool> {
     let mut output = io::stdout().lock();
     match output
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
     {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to standard output"),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        result => result
+            .map(|()| true)
+            .context("cannot write to standard output"),
     }
 }
 

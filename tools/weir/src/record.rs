@@ -4,11 +4,7 @@
 
 use crate::{
     capture::Capture,
-    cli::{
-        NamedEvent,
-        RecordArgs, //
-    },
-    counters,
+    cli::RecordArgs,
     notes::{
         NotedEvent,
         Notes, //
@@ -34,15 +30,19 @@ use anyhow::{
 };
 use libweir::{
     kallsyms::KALLSYMS,
+    parse_events,
     uapi,
     Channel,
     ChannelOptions,
     Counter,
+    CounterOptions,
     DumpOptions,
-    Event,
+    EventPaths,
+    EventSet,
     Kallsyms,
     PageBuffer,
-    Sampling, //
+    Sampling,
+    Scope, //
 };
 use rustix::fd::AsFd;
 use std::{path::Path, process::ExitCode};
@@ -66,15 +66,13 @@ pub(crate) fn run(device: &Path, args: &RecordArgs) -> Result<ExitCode> {
     })?;
     let counters = open_counters(&channel, args)?;
     let mut capture = Capture::open(&args.output)?;
-    for (event, counter) in &counters {
-        counter
-            .enable()
-            .with_context(|| format!("event {}", event.name))?;
+    for counter in counters.iter().flat_map(|(_, counters)| counters) {
+        counter.enable()?;
     }
-    let workload = Workload::start(&args.workload)?;
+    let mut workload = Workload::start(args.workload.duration, &args.workload.command)?;
     // Only now, when nothing is in the way of recording, an earlier capture may go.
     let result = capture.begin().and_then(|()| {
-        let end = watch(&channel, args, &workload, &mut capture)?;
+        let end = watch(&channel, args, &mut workload, &mut capture)?;
         stop(&channel, &counters, &mut capture)?;
         Ok(end)
     });
@@ -99,39 +97,75 @@ pub(crate) fn run(device: &Path, args: &RecordArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
+/// Events that are counted together, and where.
+type Opened<'a> = (EventSet, Vec<Counter<'a>>);
+
 /// Opens all counters, before anything else is touched.
-fn open_counters<'a>(
-    channel: &'a Channel,
-    args: &RecordArgs,
-) -> Result<Vec<(NamedEvent, Counter<'a>)>> {
+fn open_counters<'a>(channel: &'a Channel, args: &RecordArgs) -> Result<Vec<Opened<'a>>> {
     let sampling = match args.period {
         Some(period) => Sampling::Period(period),
         None => Sampling::Frequency(args.frequency.unwrap_or(FREQUENCY)),
     };
-    let default = [NamedEvent {
-        name: "cpu-clock".into(),
-        event: Event::CPU_CLOCK,
-    }];
-    let events = if args.events.is_empty() {
-        &default[..]
-    } else {
-        &args.events[..]
-    };
-    events
-        .iter()
-        .map(|event| {
-            let counter = counters::open(channel, event, sampling)
-                .with_context(|| format!("event {}", event.name))?;
-            Ok((event.clone(), counter))
+    let mut sets: Vec<EventSet> = args.events.iter().flat_map(|list| list.0.clone()).collect();
+    if sets.is_empty() {
+        sets = parse_events("cpu-clock", &EventPaths::default())?;
+    }
+    sets.into_iter()
+        .map(|set| {
+            let names: Vec<&str> = set.events.iter().map(|event| &event.name[..]).collect();
+            let counters = open_set(channel, &set, sampling)
+                .with_context(|| format!("event {}", names.join(",")))?;
+            Ok((set, counters))
         })
         .collect()
+}
+
+/// Opens counters of a set on every CPU, or where its PMU is.
+fn open_set<'a>(
+    channel: &'a Channel,
+    set: &EventSet,
+    sampling: Sampling,
+) -> libweir::Result<Vec<Counter<'a>>> {
+    let scopes = match set.events.iter().find_map(|event| event.cpus.as_ref()) {
+        Some(cpus) => cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect(),
+        None => vec![Scope::All],
+    };
+    let open = |scope: Scope, precision: u8| {
+        let attrs = set.events.iter().map(|event| {
+            // One that has a period by its name keeps it.
+            let attr = match event.attr.raw().sample_period {
+                0 => event.attr.sampling(sampling),
+                _ => event.attr,
+            };
+            if event.precise_max {
+                attr.precise_ip(precision)
+            } else {
+                attr
+            }
+        });
+        channel.counter_create(&CounterOptions {
+            attrs: attrs.collect(),
+            scope,
+            cached: false,
+        })
+    };
+    let precise = set.events.iter().any(|event| event.precise_max);
+    let open_somehow = |scope| {
+        // As precise as the machine lets it be.
+        let most = if precise { 3 } else { 0 };
+        let best = (1..=most)
+            .rev()
+            .find_map(|precision| open(scope, precision).ok());
+        best.map_or_else(|| open(scope, 0), Ok)
+    };
+    scopes.into_iter().map(open_somehow).collect()
 }
 
 /// Reads what comes until the workload is over.
 fn watch(
     channel: &Channel,
     args: &RecordArgs,
-    workload: &Workload,
+    workload: &mut Workload,
     capture: &mut Capture,
 ) -> Result<End> {
     let mut buffer = channel.buffer(READ_PAGES);
@@ -156,7 +190,7 @@ fn watch(
 /// short where the user wants to stop, but not because the command was a short one.
 fn inject(
     channel: &Channel,
-    workload: &Workload,
+    workload: &mut Workload,
     buffer: &mut PageBuffer,
     capture: &mut Capture,
 ) -> Result<Option<End>> {
@@ -190,12 +224,8 @@ fn inject(
 }
 
 /// Stops the counters and reads what is left.
-fn stop(
-    channel: &Channel,
-    counters: &[(NamedEvent, Counter<'_>)],
-    capture: &mut Capture,
-) -> Result<()> {
-    for (_, counter) in counters {
+fn stop(channel: &Channel, counters: &[Opened<'_>], capture: &mut Capture) -> Result<()> {
+    for counter in counters.iter().flat_map(|(_, counters)| counters) {
         counter.disable()?;
     }
     channel.flush()?;
@@ -203,19 +233,25 @@ fn stop(
     capture.end()
 }
 
-fn noted_events(args: &RecordArgs, counters: &[(NamedEvent, Counter<'_>)]) -> Vec<NotedEvent> {
-    counters
-        .iter()
-        .map(|(event, counter)| NotedEvent {
-            name: event.name.clone(),
-            frequency: match args.period {
-                Some(_) => None,
-                None => Some(args.frequency.unwrap_or(FREQUENCY)),
-            },
-            period: args.period,
-            counters: vec![counter.id().into()],
+fn noted_events(args: &RecordArgs, opened: &[Opened<'_>]) -> Vec<NotedEvent> {
+    let events = opened.iter().flat_map(|(set, counters)| {
+        set.events.iter().enumerate().map(|(index, event)| {
+            let ids = counters.iter();
+            NotedEvent {
+                name: event.name.clone(),
+                frequency: match args.period {
+                    Some(_) => None,
+                    None => Some(args.frequency.unwrap_or(FREQUENCY)),
+                },
+                period: args.period,
+                counters: ids
+                    .filter_map(|counter| counter.event_ids().nth(index))
+                    .map(u64::from)
+                    .collect(),
+            }
         })
-        .collect()
+    });
+    events.collect()
 }
 
 /// Every loss is in a page. Where one is not, the user must know.

@@ -61,7 +61,7 @@ impl Table {
 }
 
 /// Names of tasks may hold anything, such as what moves the cursor of a terminal.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
             let (shown, escaped) = if c.is_control() {

@@ -2,15 +2,13 @@
 
 //! What is watched: a command, or everything for a time; and what ends it.
 
-use crate::{
-    cli::WorkloadArgs,
-    output, //
-};
+use crate::output;
 use anyhow::{
     anyhow,
     Context,
     Result, //
 };
+use libweir::Held;
 use rustix::{
     event::{
         poll,
@@ -40,6 +38,7 @@ use signal_hook::{
     low_level::pipe, //
 };
 use std::{
+    ffi::OsString,
     io::ErrorKind,
     os::unix::{
         net::UnixStream,
@@ -97,49 +96,77 @@ pub(crate) enum End {
     TimeUp,
 }
 
-/// A command that runs, or the time that passes.
+/// A command that runs, tasks that run already, or the time that passes.
 #[derive(Debug)]
 pub(crate) struct Workload {
     /// A byte comes out of each when its signal comes.
     signals: [(Signal, UnixStream); 2],
+    held: Option<(Held, String)>,
     child: Option<(Child, OwnedFd)>,
+    /// Others, whose end is waited for.
+    tasks: Vec<OwnedFd>,
     begin: Instant,
+    duration: Option<Duration>,
     deadline: Option<Instant>,
 }
 
 impl Workload {
-    /// Starts the command, and the clock. From now on SIGINT and SIGTERM end the workload, and not
-    /// this process.
-    pub(crate) fn start(args: &WorkloadArgs) -> Result<Self> {
-        let signals = [
-            (Signal::INT, signal_pipe(SIGINT)?),
-            (Signal::TERM, signal_pipe(SIGTERM)?),
-        ];
-        let child = match &args.command[..] {
-            [] => None,
-            [program, arguments @ ..] => {
-                let child = Command::new(program)
-                    .args(arguments)
-                    .spawn()
-                    .map_err(|reason| NotStarted {
-                        command: program.to_string_lossy().into_owned(),
-                        reason,
-                    })?;
-                let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
-                    .context("cannot watch the command")?;
-                Some((child, pidfd))
-            }
-        };
-        let begin = Instant::now();
+    /// Has nothing to do yet. From now on SIGINT and SIGTERM end the workload, and not this process.
+    pub(crate) fn prepare(duration: Option<Duration>) -> Result<Self> {
         Ok(Workload {
-            signals,
-            child,
-            begin,
-            // What is too long for the clock is for ever.
-            deadline: args
-                .duration
-                .and_then(|duration| begin.checked_add(duration)),
+            signals: [
+                (Signal::INT, signal_pipe(SIGINT)?),
+                (Signal::TERM, signal_pipe(SIGTERM)?),
+            ],
+            held: None,
+            child: None,
+            tasks: Vec::new(),
+            begin: Instant::now(),
+            duration,
+            deadline: None,
         })
+    }
+
+    /// Makes the process that will be the command, and holds it. Gives its number.
+    pub(crate) fn hold(&mut self, program: &OsString, arguments: &[OsString]) -> Result<i32> {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let held = Held::start(command).context("cannot make a process for the command")?;
+        let pid = held.pid();
+        self.held = Some((held, program.to_string_lossy().into_owned()));
+        Ok(pid)
+    }
+
+    /// Is over when all these tasks have ended.
+    pub(crate) fn watch(&mut self, tasks: Vec<OwnedFd>) {
+        self.tasks = tasks;
+    }
+
+    /// Lets the command go, where one is held, and starts the clock.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        let held = self.held.take();
+        self.begin = Instant::now();
+        // What is too long for the clock is for ever.
+        self.deadline = (self.duration).and_then(|duration| self.begin.checked_add(duration));
+        if let Some((held, command)) = held {
+            let child = held
+                .release()
+                .map_err(|reason| NotStarted { command, reason })?;
+            let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+                .context("cannot watch the command")?;
+            self.child = Some((child, pidfd));
+        }
+        Ok(())
+    }
+
+    /// Runs a command, if there is one, from now on.
+    pub(crate) fn start(duration: Option<Duration>, command: &[OsString]) -> Result<Self> {
+        let mut workload = Self::prepare(duration)?;
+        if let [program, arguments @ ..] = command {
+            workload.hold(program, arguments)?;
+        }
+        workload.begin()?;
+        Ok(workload)
     }
 
     /// How long it has been going on.
@@ -148,22 +175,38 @@ impl Workload {
     }
 
     /// Sleeps until the workload is over or `input`, where there is one, can be read.
-    pub(crate) fn wait(&self, input: Option<BorrowedFd<'_>>) -> Result<Wake> {
+    pub(crate) fn wait(&mut self, input: Option<BorrowedFd<'_>>) -> Result<Wake> {
         loop {
-            let left = self
-                .deadline
-                .map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if let Some(wake) = self.look(input, left)? {
+            if let Some(wake) = self.wait_until(input, None)? {
                 return Ok(wake);
             }
-            if left.is_some_and(|left| left.is_zero()) {
-                return Ok(Wake::Over(End::TimeUp));
+        }
+    }
+
+    /// Sleeps until the workload is over, `input` can be read, or the time has come, which is none.
+    pub(crate) fn wait_until(
+        &mut self,
+        input: Option<BorrowedFd<'_>>,
+        time: Option<Instant>,
+    ) -> Result<Option<Wake>> {
+        loop {
+            let now = Instant::now();
+            let until = self.deadline.into_iter().chain(time).min();
+            let left = until.map(|until| until.saturating_duration_since(now));
+            if let Some(wake) = self.look(input, left)? {
+                return Ok(Some(wake));
+            }
+            if self.deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(Some(Wake::Over(End::TimeUp)));
+            }
+            if time.is_some_and(|time| time <= now) {
+                return Ok(None);
             }
         }
     }
 
     /// Whether the workload is over by now.
-    pub(crate) fn over(&self) -> Result<Option<End>> {
+    pub(crate) fn over(&mut self) -> Result<Option<End>> {
         match self.look(None, Some(Duration::ZERO))? {
             Some(Wake::Over(end)) => Ok(Some(end)),
             _ => Ok(self
@@ -176,7 +219,7 @@ impl Workload {
     /// Sleeps until something happens, for as long as `timeout` says, and tells the most important
     /// thing that did.
     fn look(
-        &self,
+        &mut self,
         input: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
     ) -> Result<Option<Wake>> {
@@ -190,6 +233,10 @@ impl Workload {
             watch(pipe.as_fd(), Wake::Over(End::Signalled(*signal)));
         }
         if let Some((_, pidfd)) = &self.child {
+            watch(pidfd.as_fd(), Wake::Over(End::Exited));
+        }
+        // One after the other: it is over when the last has ended.
+        if let Some(pidfd) = self.tasks.last() {
             watch(pidfd.as_fd(), Wake::Over(End::Exited));
         }
         if let Some(input) = input {
@@ -211,12 +258,21 @@ impl Workload {
                 fds[index].revents()
             ));
         }
-        Ok(Some(meanings[index]))
+        let wake = meanings[index];
+        let gone = wake == Wake::Over(End::Exited) && self.child.is_none();
+        drop(fds);
+        if gone {
+            self.tasks.pop();
+            if !self.tasks.is_empty() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(wake))
     }
 
     /// Ends the command where it still runs, and gives the status to exit with: the command's own, or
     /// success where it was only stopped because the time was up.
-    pub(crate) fn finish(mut self, end: End) -> Result<u8> {
+    pub(crate) fn finish(&mut self, end: End) -> Result<u8> {
         let Some((mut child, pidfd)) = self.child.take() else {
             return Ok(0);
         };
@@ -285,14 +341,12 @@ mod tests {
     static ONE: Mutex<()> = Mutex::new(());
 
     fn start(command: &[&str], duration: Option<Duration>) -> Result<Workload> {
-        Workload::start(&WorkloadArgs {
-            duration,
-            command: command.iter().map(Into::into).collect(),
-        })
+        let command: Vec<OsString> = command.iter().map(Into::into).collect();
+        Workload::start(duration, &command)
     }
 
     fn ending(command: &[&str], duration: Option<Duration>) -> (End, u8) {
-        let workload = start(command, duration).unwrap();
+        let mut workload = start(command, duration).unwrap();
         match workload.wait(None).unwrap() {
             Wake::Over(end) => (end, workload.finish(end).unwrap()),
             Wake::Readable => panic!("there is nothing to read"),
@@ -328,7 +382,7 @@ mod tests {
         let begin = Instant::now();
         assert_eq!(ending(&["sleep", "60"], SHORT), (End::TimeUp, 0));
         assert!(begin.elapsed() < Duration::from_secs(30));
-        let workload = start(&[], SHORT).unwrap();
+        let mut workload = start(&[], SHORT).unwrap();
         assert_eq!(workload.over().unwrap(), None);
         std::thread::sleep(Duration::from_millis(60));
         assert_eq!(workload.over().unwrap(), Some(End::TimeUp));
@@ -346,7 +400,7 @@ mod tests {
     fn a_signal_ends_it_and_reaches_the_command() {
         let _one = ONE.lock();
         for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
-            let workload = start(&["sleep", "60"], None).unwrap();
+            let mut workload = start(&["sleep", "60"], None).unwrap();
             assert_eq!(workload.over().unwrap(), None);
             rustix::process::kill_process(rustix::process::getpid(), signal).unwrap();
             assert_eq!(
@@ -361,7 +415,7 @@ mod tests {
     fn input_wakes_and_the_end_comes_first() {
         let _one = ONE.lock();
         let (read, mut write) = UnixStream::pair().unwrap();
-        let workload = start(&["sleep", "60"], None).unwrap();
+        let mut workload = start(&["sleep", "60"], None).unwrap();
         std::io::Write::write_all(&mut write, b"x").unwrap();
         assert_eq!(workload.wait(Some(read.as_fd())).unwrap(), Wake::Readable);
         rustix::process::kill_process(rustix::process::getpid(), Signal::TERM).unwrap();

@@ -255,6 +255,7 @@ fn a_missing_device_says_what_to_do() {
         &["dump", "tasks"][..],
         &["record", "-o", output_text, "--", "touch", output_text],
         &["stat", "--json", "--", "true"],
+        &["stat", "-a", "-I", "10", "-e", "{cs,faults}:u"],
     ] {
         let (code, stdout, stderr) = run(&[&["--device", device], arguments].concat());
         assert_eq!((code, &stdout[..]), (Some(1), ""));
@@ -284,6 +285,12 @@ fn wrong_usage_exits_with_two() {
         &["record", "-e", "nonsense", "--", "true"],
         &["record", "-F", "1", "-c", "1", "--", "true"],
         &["stat", "--duration", "0"],
+        &["stat"],
+        &["stat", "-e", "cs"],
+        &["stat", "-e", "sched:*,frobnicate", "-a"],
+        &["stat", "--per-cpu", "--", "true"],
+        &["stat", "-r", "3", "-a"],
+        &["stat", "-p", "1", "-C", "0"],
         &["report"],
     ] {
         let (code, stdout, stderr) = run(arguments);
@@ -292,6 +299,22 @@ fn wrong_usage_exits_with_two() {
             stderr.contains("Usage") || stderr.contains("error"),
             "{stderr}"
         );
+    }
+}
+
+#[test]
+fn a_name_that_is_none_is_answered_with_the_nearest() {
+    for (events, part) in [
+        ("cycels", "did you mean `cycles`?"),
+        ("cs,{faults,instruction}:u", "`instructions`"),
+        ("cycles:z", "`z` is no modifier"),
+        ("mem:main", "mem:ADDRESS"),
+    ] {
+        for command in ["stat", "record"] {
+            let (code, stdout, stderr) = run(&[command, "-e", events, "--duration", "1"]);
+            assert_eq!((code, &stdout[..]), (Some(2), ""), "{events}");
+            assert!(stderr.contains(part), "{events}: {stderr}");
+        }
     }
 }
 
