@@ -46,6 +46,7 @@ use kernel::{
             Atomic, //
         },
         new_mutex,
+        rcu,
         Arc,
         Mutex, //
     },
@@ -94,8 +95,12 @@ pub(super) struct Slots {
 }
 
 /// All lanes of a counter.
-#[pin_data]
+///
+/// Callbacks read the counter they are of, from any CPU, until the last event is released, and slots are
+/// dropped one after the other: so they find none from when that begins.
+#[pin_data(PinnedDrop)]
 pub(super) struct Lanes {
+    closed: Atomic<bool>,
     scope: Scope,
     destination: Destination,
     chains: Option<Arc<ChainBuffers>>,
@@ -150,6 +155,7 @@ impl Lanes {
         }
         Arc::pin_init(
             pin_init!(Self {
+                closed: Atomic::new(false),
                 scope,
                 destination,
                 chains,
@@ -213,6 +219,9 @@ impl Lanes {
 
     /// Calls `f` with what counts on this CPU, or in the current task. Any context.
     pub(super) fn here<R>(&self, off: &InterruptsOff, f: impl FnOnce(&Slot) -> R) -> Option<R> {
+        if self.closed.load(Relaxed) {
+            return None;
+        }
         self.lane_of(off.cpu())?.current.with(off, f)
     }
 
@@ -349,6 +358,17 @@ impl Lanes {
                 callback: callback.clone(),
                 accidents,
             }),
+        }
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Lanes {
+    fn drop(self: Pin<&mut Self>) {
+        if matches!(self.destination, Destination::Call(_)) {
+            self.closed.store(true, Relaxed);
+            // Who looks at a slot has interrupts off, and has seen none since, or is done after this.
+            rcu::synchronize_rcu();
         }
     }
 }
