@@ -126,6 +126,7 @@ stage_vm() {
 	vm | icount) kernel=release ;;
 	esac
 	vm_setup "$kernel" || return 2
+	[ "$kernel" != release ] || ktap "modules that are built elsewhere" "$top/tests/scripts/outside.sh"
 	# Every suite that the source has must have run.
 	suites=$(grep -rhoE 'kunit_tests\([a-z_]+' "$top/rust" | cut -d'(' -f2 | sort | paste -sd,)
 	say "tests on the $architecture_prefix$kernel kernel"
