@@ -70,6 +70,12 @@ extern "C" {
     fn weir_counter_release(counter: *mut RawCounter);
     fn weir_counter_enable(counter: *mut RawCounter) -> c_int;
     fn weir_counter_disable(counter: *mut RawCounter) -> c_int;
+    fn weir_counter_pause(
+        counter: *mut RawCounter,
+        values: *mut Value,
+        len: c_uint,
+        reset: bool,
+    ) -> c_int;
     fn weir_counter_reset(counter: *mut RawCounter) -> c_int;
     fn weir_counter_set_period(counter: *mut RawCounter, event: c_uint, period: u64) -> c_int;
     fn weir_counter_refresh(counter: *mut RawCounter, overflows: c_uint) -> c_int;
@@ -299,6 +305,19 @@ impl<const N: usize, H> Counter<N, H> {
     pub(crate) fn read(&self) -> Result<Values<N>> {
         // SAFETY: As above, and there is room for so many values; so for the other reads.
         Self::values(|values, len| unsafe { weir_counter_read(self.raw.as_ptr(), values, len) })
+    }
+
+    /// Counts no more, and says what was counted; with `reset`, it begins at zero when it is enabled again.
+    /// Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn pause(&self, reset: bool) -> Result<Values<N>> {
+        // SAFETY: As above.
+        Self::values(|values, len| unsafe {
+            weir_counter_pause(self.raw.as_ptr(), values, len, reset)
+        })
     }
 
     /// What one CPU counted. Sleeps.

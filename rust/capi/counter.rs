@@ -227,6 +227,25 @@ unsafe extern "C" fn weir_counter_reset(counter: *mut weir_counter) -> c_int {
 ///
 /// # Safety
 ///
+/// As for [`get`] and [`Values::new`].
+#[no_mangle]
+unsafe extern "C" fn weir_counter_pause(
+    counter: *mut weir_counter,
+    values: *mut weir_counter_value,
+    nr_values: c_uint,
+    reset: bool,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let counter = unsafe { get(counter) };
+    // SAFETY: By the safety requirements.
+    let values = unsafe { Values::new(values, nr_values, counter.events()) };
+    code(values.and_then(|mut values| counter.pause(reset, |value| values.push(value))))
+}
+
+/// See the header.
+///
+/// # Safety
+///
 /// As for [`get`].
 #[no_mangle]
 unsafe extern "C" fn weir_counter_set_period(
@@ -412,6 +431,8 @@ const _: () = {
     let _: [Act; 2] = [bindings::weir_counter_enable, weir_counter_enable];
     let _: [Act; 2] = [bindings::weir_counter_disable, weir_counter_disable];
     let _: [Act; 2] = [bindings::weir_counter_reset, weir_counter_reset];
+    let _: [unsafe extern "C" fn(*mut weir_counter, *mut weir_counter_value, c_uint, bool) -> c_int;
+        2] = [bindings::weir_counter_pause, weir_counter_pause];
     let _: [unsafe extern "C" fn(*mut weir_counter, c_uint, u64) -> c_int; 2] =
         [bindings::weir_counter_set_period, weir_counter_set_period];
     let _: [unsafe extern "C" fn(*mut weir_counter, c_uint) -> c_int; 2] =

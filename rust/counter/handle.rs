@@ -221,6 +221,20 @@ impl Counter {
         Ok(())
     }
 
+    /// Counts no more, gives what each event says, and may begin at zero after that. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn pause(&self, reset: bool, give: impl FnMut(CounterValue)) -> Result {
+        self.disable()?;
+        self.read(Part::Sum, Freshness::Now, give)?;
+        match reset {
+            true => self.reset(),
+            false => Ok(()),
+        }
+    }
+
     /// Copies that others read without asking are made of disabled events, too, so that they are not older than
     /// the offset that goes with them.
     fn refresh_copies(&self) -> u64 {

@@ -22,6 +22,7 @@ EXPORT_SYMBOL_GPL(__weir_counter_create);
 EXPORT_SYMBOL_GPL(weir_counter_release);
 EXPORT_SYMBOL_GPL(weir_counter_enable);
 EXPORT_SYMBOL_GPL(weir_counter_disable);
+EXPORT_SYMBOL_GPL(weir_counter_pause);
 EXPORT_SYMBOL_GPL(weir_counter_reset);
 EXPORT_SYMBOL_GPL(weir_counter_set_period);
 EXPORT_SYMBOL_GPL(weir_counter_refresh);

@@ -273,6 +273,20 @@ int __must_check weir_counter_enable(struct weir_counter *counter);
 int weir_counter_disable(struct weir_counter *counter);
 
 /**
+ * weir_counter_pause() - Count no more, and say what was counted.
+ * @counter: The counter.
+ * @values: As in weir_counter_read().
+ * @nr_values: As in weir_counter_read().
+ * @reset: Whether to begin at zero when it is enabled again.
+ *
+ * Context: Process context. Sleeps.
+ * Return: 0; -EINVAL: @nr_values, and it goes on counting; -ENOMEM.
+ */
+int __must_check weir_counter_pause(struct weir_counter *counter,
+				    struct weir_counter_value *values, unsigned int nr_values,
+				    bool reset);
+
+/**
  * weir_counter_reset() - Begin at zero again, at one instant on each CPU.
  * @counter: The counter; it goes on counting if it does.
  *
