@@ -52,13 +52,13 @@ pub(crate) struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     /// Opens counters of all events. `pid` is the process that will be the command. What the machine lacks is no
-    /// error, unless it lacks all; what it lacks of those that were `named` is said.
+    /// error, unless it lacks all; where `tell` says so, the user is told what it lacks.
     pub(crate) fn open(
         channel: &'a Channel,
         sets: &'a [EventSet],
         target: &Target,
         pid: Option<i32>,
-        named: bool,
+        tell: bool,
     ) -> Result<Self> {
         let mut counting = Counting {
             channel,
@@ -72,7 +72,7 @@ impl<'a> Counting<'a> {
             let counters = match opened {
                 Ok(counters) => Some(counters),
                 Err(error) if is_unsupported(&error) => {
-                    if named {
+                    if tell {
                         output::message(&format!("{}: {error}", names(set)));
                     }
                     refusal = Some(error);

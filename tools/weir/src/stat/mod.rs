@@ -96,8 +96,10 @@ impl Stat<'_> {
     fn all(&mut self, workload: &mut Workload) -> Result<ExitCode> {
         let mut runs = Vec::new();
         let mut code = 0;
-        for _ in 0..self.args.repeat {
-            let (measured, end, status) = self.one(workload)?;
+        for run in 0..self.args.repeat {
+            // What the machine lacks need not be said again.
+            let tell = self.named && run == 0;
+            let (measured, end, status) = self.one(workload, tell)?;
             code = status;
             let interrupted = matches!(end, End::Signalled(_));
             // A run that was cut short says something only where it is the only one.
@@ -121,7 +123,7 @@ impl Stat<'_> {
     }
 
     /// Counts once: until the command ends, or whatever else is waited for. Gives the status of the command.
-    fn one(&self, workload: &mut Workload) -> Result<(Measured, End, u8)> {
+    fn one(&self, workload: &mut Workload, tell: bool) -> Result<(Measured, End, u8)> {
         let pid = match &self.args.command[..] {
             [program, arguments @ ..] => Some(workload.hold(program, arguments)?),
             [] => None,
@@ -131,7 +133,7 @@ impl Stat<'_> {
             self.sets,
             &self.watched.target,
             pid,
-            self.named,
+            tell,
         )?;
         counting.enable(&self.watched.target)?;
         workload.begin()?;
