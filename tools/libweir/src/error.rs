@@ -281,6 +281,10 @@ fn explain(call: &Call, errno: Errno) -> String {
         (Call::CounterCreate(_), Errno::NOSPC) => {
             "the processor has no more breakpoints: use fewer"
         }
+        (Call::CounterCreate(Scope::Cpu(_)), Errno::INVAL) => {
+            "there is no such CPU (see /sys/devices/system/cpu/possible), or the event, its period or its \
+             frequency is out of range: a frequency must not be above `sysctl kernel.perf_event_max_sample_rate`"
+        }
         (Call::CounterCreate(_), Errno::INVAL) => {
             "the event, its period or its frequency is out of range, or these events cannot be counted \
              together: a frequency must not be above `sysctl kernel.perf_event_max_sample_rate`"

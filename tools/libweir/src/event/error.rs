@@ -124,7 +124,7 @@ fn offer(nearest: &[String]) -> String {
     let quoted: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
     match &quoted[..] {
         [] => String::new(),
-        [one] => format!(": did you mean {one}?"),
-        [first @ .., last] => format!(": did you mean {} or {last}?", first.join(", ")),
+        [one] => format!(" (did you mean {one}?)"),
+        [first @ .., last] => format!(" (did you mean {} or {last}?)", first.join(", ")),
     }
 }

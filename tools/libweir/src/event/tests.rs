@@ -140,7 +140,7 @@ fn what_is_no_event_is_said_to_be_none() {
         );
     }
     let text = "cycels".parse::<Event>().unwrap_err().to_string();
-    assert!(text.contains("`cycels`: did you mean `cycles`"), "{text}");
+    assert!(text.contains("`cycels` (did you mean `cycles`?)"), "{text}");
 }
 
 #[test]

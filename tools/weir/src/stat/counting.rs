@@ -23,7 +23,8 @@ use libweir::{
     EventSet,
     NamedEvent,
     ReadOptions,
-    Scope, //
+    Scope,
+    Value, //
 };
 
 /// What one event of the list came to.
@@ -65,17 +66,14 @@ impl<'a> Counting<'a> {
             counters: Vec::new(),
             lines: Vec::new(),
         };
-        let mut refusal = None;
+        let mut refusals = Vec::new();
         let mut number = 0;
         for set in sets {
             let opened = open_set(channel, set, target, pid);
             let counters = match opened {
                 Ok(counters) => Some(counters),
                 Err(error) if is_unsupported(&error) => {
-                    if tell {
-                        output::message(&format!("{}: {error}", names(set)));
-                    }
-                    refusal = Some(error);
+                    refusals.push((names(set), error));
                     None
                 }
                 Err(error) => return Err(error).with_context(|| format!("event {}", names(set))),
@@ -98,11 +96,16 @@ impl<'a> Counting<'a> {
             }
             counting.counters.extend(counters.into_iter().flatten());
         }
-        match refusal {
+        if !counting.counters.is_empty() {
+            for (names, error) in refusals.iter().filter(|_| tell) {
+                output::message(&format!("event {names}: {error}"));
+            }
+            return Ok(counting);
+        }
+        match refusals.pop() {
             // Not one event: the kernel counts nothing at all of what is wanted.
-            Some(error) if counting.counters.is_empty() => Err(error.into()),
-            _ if counting.counters.is_empty() => bail!("there is nothing left to count in"),
-            _ => Ok(counting),
+            Some((names, error)) => Err(error).with_context(|| format!("event {names}")),
+            None => bail!("there is nothing to count in"),
         }
     }
 
@@ -134,6 +137,15 @@ impl<'a> Counting<'a> {
             per_cpu: true,
             cached: false,
         })?;
+        Ok(self.rows(&values))
+    }
+
+    /// What a read would have said before anything was counted.
+    pub(crate) fn nothing(&self) -> Vec<Row> {
+        self.rows(&[])
+    }
+
+    fn rows(&self, values: &[Value]) -> Vec<Row> {
         let rows = self.lines.iter().map(|line| Row {
             event: line.event.clone(),
             set: line.set,
@@ -144,7 +156,7 @@ impl<'a> Counting<'a> {
                     .collect(),
             }),
         });
-        Ok(rows.collect())
+        rows.collect()
     }
 }
 

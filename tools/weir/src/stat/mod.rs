@@ -128,13 +128,7 @@ impl Stat<'_> {
             [program, arguments @ ..] => Some(workload.hold(program, arguments)?),
             [] => None,
         };
-        let counting = Counting::open(
-            self.channel,
-            self.sets,
-            &self.watched.target,
-            pid,
-            tell,
-        )?;
+        let counting = Counting::open(self.channel, self.sets, &self.watched.target, pid, tell)?;
         counting.enable(&self.watched.target)?;
         workload.begin()?;
         let result = self.count(&counting, workload);
@@ -177,9 +171,10 @@ impl Stat<'_> {
         interval: Duration,
     ) -> Result<End> {
         let begin = Instant::now();
+        // The command may have done a lot before it could be read for the first time.
         let mut before = Measured {
             duration: Duration::ZERO,
-            rows: counting.read()?,
+            rows: counting.nothing(),
         };
         let mut layout = None;
         for number in 1u32.. {

@@ -93,6 +93,13 @@ impl Watched {
             let mut cpus = cpus.0.clone();
             cpus.sort_unstable();
             cpus.dedup();
+            let online = libweir::cpu::online()?;
+            if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
+                bail!(
+                    "there is no CPU {cpu}, or it is offline; online are {}",
+                    list(&online)
+                );
+            }
             let what = format!("CPU {}", list(&cpus));
             (Target::Cpus(cpus), what)
         } else if args.all_cpus || args.command.is_empty() {
