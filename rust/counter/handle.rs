@@ -145,7 +145,7 @@ impl Counter {
 
     fn start(&self, enable: impl Fn(&PerfEvent<Overflows>) -> Result) -> Result {
         let mut slots = self.lanes.lock();
-        let result = self.rebased(&mut slots, |slots| {
+        self.rebased(&mut slots, |slots| {
             slots.enabled = true;
             let result = self.for_each(slots, &enable);
             if result.is_err() {
@@ -153,8 +153,7 @@ impl Counter {
                 self.stop(slots);
             }
             result
-        })?;
-        result
+        })?
     }
 
     /// Calls `f` for each event that is not of a CPU which has gone.
@@ -250,8 +249,10 @@ impl Counter {
         let mut values =
             KVec::from_elem(Reading::default(), events * self.lanes.count(), GFP_KERNEL)?;
         let since = self.refresh_copies();
-        for (slot, values) in slots.slots.iter().zip(values.chunks_mut(events)) {
-            if let Some(slot) = slot {
+        // No more lanes than CPUs, and no more events than there may be.
+        let of_lane = |lane: usize| lane * events..(lane + 1) * events;
+        for (lane, slot) in slots.slots.iter().enumerate() {
+            if let (Some(slot), Some(values)) = (slot, values.get_mut(of_lane(lane))) {
                 slot.read_raw(since, &mut raw);
                 for (event, (value, raw)) in values.iter_mut().zip(&raw).enumerate() {
                     *value = slot.value(event, *raw);
@@ -260,8 +261,8 @@ impl Counter {
         }
         let result = f(slots);
         let since = self.refresh_copies();
-        for (slot, values) in slots.slots.iter().zip(values.chunks(events)) {
-            if let Some(slot) = slot {
+        for (lane, slot) in slots.slots.iter().enumerate() {
+            if let (Some(slot), Some(values)) = (slot, values.get(of_lane(lane))) {
                 slot.read_raw(since, &mut raw);
                 slot.rebase(values, &raw);
             }
