@@ -15,8 +15,11 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// Most entries, markers included: perf's own default, `perf_event_max_stack`.
+/// Most callers: perf's own default, `perf_event_max_stack`.
 pub(crate) const MOST: usize = 127;
+
+/// Markers in front of them: of the kernel, and of user space.
+const MARKERS: usize = 2;
 
 /// Functions of perf and of this module between the code that was interrupted and the walk: more than there are.
 const HANDLERS: usize = 33;
@@ -33,13 +36,13 @@ pub(crate) struct Depth {
     pub(crate) kernel: bool,
     /// Those of the program.
     pub(crate) user: bool,
-    /// Most entries, markers included.
-    pub(crate) entries: usize,
+    /// Most callers, of the kernel and of user space, without the markers.
+    pub(crate) callers: usize,
 }
 
 struct Buffer {
     walked: UnsafeCell<[usize; MOST + HANDLERS]>,
-    chain: UnsafeCell<[u64; MOST]>,
+    chain: UnsafeCell<[u64; MOST + MARKERS]>,
 }
 
 /// Room for the call chains of the overflows of a counter.
@@ -61,7 +64,7 @@ impl ChainBuffers {
     pub(crate) fn new() -> Result<Self> {
         let buffer = || Buffer {
             walked: UnsafeCell::new([0; MOST + HANDLERS]),
-            chain: UnsafeCell::new([0; MOST]),
+            chain: UnsafeCell::new([0; MOST + MARKERS]),
         };
         // INVARIANT: Nobody has them.
         Ok(Self(PerCpu::new(|_| [buffer(), buffer()])?))
@@ -83,10 +86,10 @@ impl ChainBuffers {
         // INVARIANT: Handlers run with interrupts off, which only an NMI comes through, and NMIs do not nest.
         // SAFETY: By the type invariants nobody else has them. `f` cannot take the slice out of here.
         let (walked, chain) = unsafe { (&mut *buffer.walked.get(), &mut *buffer.chain.get()) };
-        let entries = depth.entries.min(MOST);
         let mut chain = Chain {
-            to: chain.get_mut(..entries).unwrap_or(&mut []),
+            to: chain,
             len: 0,
+            left: depth.callers.min(MOST),
         };
         if depth.kernel && !overflow.is_user() {
             chain.push_kernel(walked, overflow.ip());
@@ -94,7 +97,7 @@ impl ChainBuffers {
         if depth.user {
             chain.push_user(overflow);
         }
-        let Chain { to, len } = chain;
+        let Chain { to, len, .. } = chain;
         f(to.get(..len).unwrap_or(&[]))
     }
 }
@@ -102,18 +105,29 @@ impl ChainBuffers {
 struct Chain<'a> {
     to: &'a mut [u64],
     len: usize,
+    /// Callers that may be added.
+    left: usize,
 }
 
 impl Chain<'_> {
-    /// Whether there was room.
-    fn push(&mut self, entry: u64) -> bool {
-        match self.to.get_mut(self.len) {
-            Some(to) => {
-                *to = entry;
+    /// Adds a marker.
+    fn mark(&mut self, context: u64) {
+        if let Some(to) = self.to.get_mut(self.len) {
+            *to = context;
+            self.len += 1;
+        }
+    }
+
+    /// Adds a caller. Returns whether it may be added.
+    fn push(&mut self, caller: u64) -> bool {
+        match (self.to.get_mut(self.len), self.left.checked_sub(1)) {
+            (Some(to), Some(left)) => {
+                *to = caller;
                 self.len += 1;
+                self.left = left;
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 
@@ -124,7 +138,7 @@ impl Chain<'_> {
             unsafe { bindings::weir_helper_kernel_stack(walked.as_mut_ptr(), walked.len() as u32) };
         let walked = walked.get(..count as usize).unwrap_or(&[]);
         let interrupted = walked.iter().position(|entry| *entry as u64 == ip);
-        self.push(CONTEXT_KERNEL);
+        self.mark(CONTEXT_KERNEL);
         match interrupted.and_then(|at| walked.get(at..)) {
             Some(frames) => {
                 for frame in frames {
@@ -159,7 +173,7 @@ impl Chain<'_> {
                 bindings::weir_helper_regs_native(regs),
             )
         };
-        self.push(CONTEXT_USER);
+        self.mark(CONTEXT_USER);
         if !self.push(ip) || !is_native {
             return;
         }

@@ -17,7 +17,6 @@ use super::{
     },
 };
 use crate::abs::{
-    cpus,
     credentials::KernelCredentials,
     hotplug::Registration,
     interrupts::InterruptsOff,
@@ -156,24 +155,16 @@ impl Counter {
         })?
     }
 
-    /// Calls `f` for each event that is not of a CPU which has gone.
+    /// Calls `f` for each event; it may fail for those of a CPU which has gone.
     fn for_each(&self, slots: &Slots, f: &impl Fn(&PerfEvent<Overflows>) -> Result) -> Result {
-        for (lane, slot) in slots.slots.iter().enumerate() {
-            let is_gone = self.lanes.is_machine_wide() && !cpus::is_online(lane);
-            for event in slot.iter().flat_map(|slot| slot.events()) {
-                match f(event) {
-                    Err(_) if is_gone => {}
-                    // It went away just now, and the events of this CPU with it.
-                    Err(error) if error == ENODEV && self.went_away(lane, event) => {}
-                    result => result?,
-                }
+        for event in slots.slots.iter().flatten().flat_map(|slot| slot.events()) {
+            match f(event) {
+                // Its CPU went away, or does so just now.
+                Err(_) if self.lanes.is_machine_wide() && event.has_gone() => {}
+                result => result?,
             }
         }
         Ok(())
-    }
-
-    fn went_away(&self, lane: usize, event: &PerfEvent<Overflows>) -> bool {
-        self.lanes.is_machine_wide() && !event.is_revoked() && !cpus::is_online(lane)
     }
 
     fn stop(&self, slots: &Slots) {
@@ -276,6 +267,14 @@ impl Counter {
     ///
     /// `EINVAL` if there is no such event, it does not overflow, or cannot so; `ENODEV` if its PMU has gone.
     pub(crate) fn set_period(&self, event: usize, period: u64) -> Result {
+        let is_frequency = {
+            let slots = self.lanes.lock();
+            slots.attrs.get(event).ok_or(EINVAL)?.is_frequency()
+        };
+        // Not under the lock: it creates an event.
+        if is_frequency {
+            PerfEvent::<Overflows>::check_frequency(period)?;
+        }
         let mut slots = self.lanes.lock();
         let attr = slots.attrs.get_mut(event).ok_or(EINVAL)?;
         if attr.sample_period() == 0 {

@@ -84,9 +84,9 @@ impl Sampler {
         let depth = Depth {
             kernel: !attr.excludes_kernel() && !attr.callchain_excludes_kernel(),
             user: !attr.callchain_excludes_user(),
-            entries: match attr.max_stack() {
+            callers: match attr.max_stack() {
                 0 => stack::MOST,
-                entries => usize::from(entries),
+                callers => usize::from(callers),
             },
         };
         Self {

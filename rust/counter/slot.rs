@@ -8,6 +8,7 @@ use super::{
 };
 use crate::abs::{
     clock::Clock,
+    cross_call,
     interrupts::InterruptsOff,
     perf_event::{
         PerfEvent,
@@ -15,6 +16,9 @@ use crate::abs::{
     },
 };
 use kernel::prelude::*;
+
+/// How often events are asked that begin to count, or stop, in the middle of it.
+const TRIES: usize = 16;
 
 /// The events, and what is known of their values.
 ///
@@ -73,6 +77,10 @@ impl Slot {
 
     /// Copies what the events say now, if this is where they count. Any context but NMI.
     pub(super) fn refresh(&self, off: &InterruptsOff) {
+        // A task that has just gone to another CPU may be copied there now.
+        if !self.events.iter().all(|event| event.is_here(off)) {
+            return;
+        }
         self.copy.write(now(), |event| {
             let event = self.events.get(event)?;
             event.read_local(off).ok()
@@ -105,11 +113,36 @@ impl Slot {
     /// What the events say: the copy, if it is not older than `since`, or else by asking each. Sleeps. Returns
     /// the time of the copy if that was it.
     pub(super) fn read_raw(&self, since: u64, to: &mut [Reading]) -> Option<u64> {
-        if let Some(time) = self.copy.read(to).filter(|time| *time >= since) {
-            return Some(time);
-        }
-        for (to, event) in to.iter_mut().zip(&self.events) {
-            *to = event.read();
+        let mut since = since;
+        for _ in 0..TRIES {
+            if let Some(time) = self.copy.read(to).filter(|time| *time >= since) {
+                return Some(time);
+            }
+            for (to, event) in to.iter_mut().zip(&self.events) {
+                *to = event.read();
+            }
+            // What children count, no CPU alone can copy.
+            if self.events.iter().any(|event| event.is_inherited()) {
+                return None;
+            }
+            // None counts as long as none says something else, so that it was one instant for all.
+            if to
+                .iter()
+                .zip(&self.events)
+                .all(|(to, event)| *to == event.read())
+            {
+                return None;
+            }
+            // The task runs, which it did not.
+            since = now();
+            cross_call::on_each(
+                |cpu| {
+                    self.events
+                        .iter()
+                        .any(|event| event.active_cpu() == Some(cpu))
+                },
+                |off| self.refresh(off),
+            );
         }
         None
     }

@@ -65,6 +65,17 @@ notrace void weir_helper_event_stop(struct perf_event *event)
 	event->pmu->stop(event, 0);
 }
 
+/*
+ * For one that is disabled: how many overflows were left, and that it was stopped, which breakpoints,
+ * tracepoints and probes do not forget by themselves when they are enabled again.
+ */
+void weir_helper_event_forget_stop(struct perf_event *event)
+{
+	atomic_set(&event->event_limit, 0);
+	if (event->event_caps & PERF_EV_CAP_SOFTWARE)
+		event->hw.state = 0;
+}
+
 /* --- The state of an event --- */
 
 notrace int weir_helper_event_state(struct perf_event *event)
@@ -90,6 +101,18 @@ notrace bool weir_helper_event_of_task(struct perf_event *event)
 notrace bool weir_helper_event_of_current(struct perf_event *event)
 {
 	return event->hw.target == current;
+}
+
+/* Cleared, for ever, when its CPU or its task goes. */
+bool weir_helper_event_attached(struct perf_event *event)
+{
+	return READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT;
+}
+
+/* Perf makes a period of the frequency of a clock. */
+bool weir_helper_event_is_frequency(struct perf_event *event)
+{
+	return event->attr.freq;
 }
 
 /* --- Its value, on the CPU where it counts, with interrupts off --- */

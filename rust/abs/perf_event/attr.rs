@@ -167,15 +167,24 @@ impl Attr {
             | raw.bpf_event()
             | raw.cgroup()
             | raw.text_poke()
-            | raw.build_id();
+            | raw.build_id()
+            | raw.defer_callchain()
+            | raw.defer_output();
         // SAFETY: All its variants are numbers.
-        let wakeup = unsafe { raw.__bindgen_anon_2.wakeup_events };
+        let (wakeup, aux_action) = unsafe {
+            (
+                raw.__bindgen_anon_2.wakeup_events,
+                raw.__bindgen_anon_5.aux_action,
+            )
+        };
         if records != 0
             || raw.sigtrap() != 0
             || raw.use_clockid() != 0
             || raw.write_backward() != 0
             || raw.watermark() != 0
             || wakeup != 0
+            || raw.aux_output() != 0
+            || aux_action != 0
             || raw.aux_watermark != 0
             || raw.aux_sample_size != 0
             || sample_type_unsupported(raw.sample_type)
@@ -204,9 +213,14 @@ impl Attr {
         Self(raw)
     }
 
+    /// Whether it counts accesses to an address.
+    pub(crate) fn is_breakpoint(&self) -> bool {
+        self.0.type_ == bindings::perf_type_id_PERF_TYPE_BREAKPOINT
+    }
+
     /// Whether an event can be created while CPU hotplug is under way. The count of users of a software event is
     /// a static key, which takes `cpus_read_lock()`; tracepoints and probes are under a mutex that others hold
-    /// while they wait for it; and of other PMUs it is not known.
+    /// while they wait for it; and of other PMUs it is not known. Clocks have PMUs of their own.
     pub(crate) fn can_be_created_in_hotplug(&self) -> bool {
         match self.0.type_ {
             bindings::perf_type_id_PERF_TYPE_HARDWARE
@@ -215,6 +229,7 @@ impl Attr {
             | bindings::perf_type_id_PERF_TYPE_BREAKPOINT => true,
             bindings::perf_type_id_PERF_TYPE_SOFTWARE => {
                 self.0.config == u64::from(bindings::perf_sw_ids_PERF_COUNT_SW_CPU_CLOCK)
+                    || self.0.config == u64::from(bindings::perf_sw_ids_PERF_COUNT_SW_TASK_CLOCK)
             }
             _ => false,
         }

@@ -25,6 +25,8 @@ use kernel::{
     task::Task, //
 };
 
+const NSEC_PER_SEC: u64 = 1_000_000_000;
+
 /// What an event counts in.
 #[derive(Clone, Copy)]
 pub(crate) enum Target<'a> {
@@ -55,6 +57,7 @@ pub(crate) struct PerfEvent<H: OverflowHandler> {
     hook: Option<Pin<KBox<Hook<H>>>>,
     inherited: bool,
     pinned: bool,
+    frequency: bool,
 }
 
 impl<H: OverflowHandler> PerfEvent<H> {
@@ -69,6 +72,10 @@ impl<H: OverflowHandler> PerfEvent<H> {
             Some(handler) => Some(KBox::pin_init(Hook::new(handler), GFP_KERNEL)?),
             None => None,
         };
+        // There it would not get past the access: it steps over it for perf's own handler only.
+        if cfg!(CONFIG_ARM64) && hook.is_some() && attr.is_breakpoint() {
+            return Err(EOPNOTSUPP);
+        }
         let mut raw = attr.to_raw();
         let (cpu, task) = match target {
             Target::Cpu(cpu) => (i32::try_from(cpu).map_err(|_| EINVAL)?, null_mut()),
@@ -97,6 +104,7 @@ impl<H: OverflowHandler> PerfEvent<H> {
             hook,
             inherited: attr.is_inherited(),
             pinned: attr.is_pinned(),
+            frequency: attr.is_frequency(),
         })
     }
 
@@ -161,8 +169,11 @@ impl<H: OverflowHandler> PerfEvent<H> {
     /// `EBUSY` if it is pinned and got no place on its PMU, `ENODEV` if its PMU or its CPU has gone, `ESRCH` if
     /// its task has.
     pub(crate) fn enable(&self) -> Result {
+        self.check_attached()?;
         // SAFETY: The event is ours, by the type invariants.
-        self.restart(|| unsafe { bindings::perf_event_enable(self.as_ptr()) });
+        self.restart(false, || unsafe {
+            bindings::perf_event_enable(self.as_ptr())
+        });
         self.check_enabled()
     }
 
@@ -176,16 +187,36 @@ impl<H: OverflowHandler> PerfEvent<H> {
         if self.inherited || overflows == 0 {
             return Err(EINVAL);
         }
-        to_result(self.restart(|| {
+        self.check_attached()?;
+        to_result(self.restart(true, || {
             // SAFETY: The event is ours, by the type invariants.
             unsafe { bindings::perf_event_refresh(self.as_ptr(), overflows) }
         }))?;
         self.check_enabled()
     }
 
-    fn restart<R>(&self, enable: impl FnOnce() -> R) -> R {
+    fn is_attached(&self) -> bool {
+        // SAFETY: The event is ours, by the type invariants.
+        unsafe { bindings::weir_helper_event_attached(self.as_ptr()) }
+    }
+
+    /// Whether its CPU or its task has gone. It does not come back with that.
+    pub(crate) fn has_gone(&self) -> bool {
+        !self.is_attached() && !self.is_revoked()
+    }
+
+    /// Perf would say of an event that has gone that it is enabled.
+    fn check_attached(&self) -> Result {
+        match self.is_attached() {
+            true => Ok(()),
+            false if self.state() == bindings::perf_event_state_PERF_EVENT_STATE_EXIT => Err(ESRCH),
+            false => Err(ENODEV),
+        }
+    }
+
+    fn restart<R>(&self, limited: bool, enable: impl FnOnce() -> R) -> R {
         match &self.hook {
-            Some(hook) => hook.stop.restart(enable),
+            Some(hook) => hook.stop.restart(limited, enable),
             None => enable(),
         }
     }
@@ -217,6 +248,13 @@ impl<H: OverflowHandler> PerfEvent<H> {
             return Err(ENODEV);
         }
         // SAFETY: The event is ours, by the type invariants.
+        let is_frequency = unsafe { bindings::weir_helper_event_is_frequency(self.as_ptr()) };
+        let period = match self.frequency && !is_frequency {
+            // Of a clock's frequency, perf has made a period.
+            true => NSEC_PER_SEC.checked_div(period).ok_or(EINVAL)?,
+            false => period,
+        };
+        // SAFETY: As above.
         to_result(unsafe { bindings::perf_event_period(self.as_ptr(), period) })
     }
 

@@ -20,6 +20,18 @@ use super::{
 use kernel::prelude::*;
 
 impl<H: OverflowHandler> PerfEvent<H> {
+    /// Whether it is of this CPU, or of the current task: nobody else can say so meanwhile. Any context.
+    pub(crate) fn is_here(&self, interrupts: &InterruptsOff) -> bool {
+        let event = self.as_ptr();
+        // SAFETY: The event is ours. These look at what does not change while it is alive.
+        unsafe {
+            match bindings::weir_helper_event_of_task(event) {
+                true => bindings::weir_helper_event_of_current(event),
+                false => bindings::weir_helper_event_cpu(event) == interrupts.cpu() as i32,
+            }
+        }
+    }
+
     /// Value and times, on its own CPU, or for its own task. Any context.
     ///
     /// The time of a context runs while an event of it is enabled, as one is here; so what is added to times
@@ -38,17 +50,10 @@ impl<H: OverflowHandler> PerfEvent<H> {
         if self.is_inherited() {
             return Err(EOPNOTSUPP);
         }
-        let here = interrupts.cpu() as i32;
-        // SAFETY: The event is ours. These look at what does not change while it is alive.
-        let mine = unsafe {
-            match bindings::weir_helper_event_of_task(event) {
-                true => bindings::weir_helper_event_of_current(event),
-                false => bindings::weir_helper_event_cpu(event) == here,
-            }
-        };
-        if !mine {
+        if !self.is_here(interrupts) {
             return Err(EINVAL);
         }
+        let here = interrupts.cpu() as i32;
         // SAFETY: The event is ours.
         let on_this_cpu = unsafe { bindings::weir_helper_event_oncpu(event) } == here;
         let is_active = state == bindings::perf_event_state_PERF_EVENT_STATE_ACTIVE;

@@ -51,6 +51,8 @@ pub(super) struct Stop {
     event: Mutex<Option<EventPointer>>,
     /// It was asked for, and the event was not enabled since.
     stopped: Atomic<bool>,
+    /// It was enabled for a number of overflows.
+    limited: Atomic<bool>,
     #[pin]
     irq_work: Opaque<kernel::bindings::irq_work>,
     #[pin]
@@ -71,6 +73,7 @@ impl Stop {
         pin_init!(Self {
             event <- new_mutex!(None, "weir_stop"),
             stopped: Atomic::new(false),
+            limited: Atomic::new(false),
             irq_work <- Opaque::ffi_init(|slot| {
                 // SAFETY: `slot` is valid for writes and stays where it is. `queue` is called with this pointer.
                 unsafe { bindings::weir_helper_init_irq_work(slot, Some(Self::queue)) }
@@ -105,11 +108,28 @@ impl Stop {
         unsafe { kernel::bindings::irq_work_queue(self.irq_work.get()) };
     }
 
-    /// Enables the event by `enable`. A stop that was asked for before is forgotten, one that comes now is
-    /// not.
-    pub(super) fn restart<R>(&self, enable: impl FnOnce() -> R) -> R {
-        let _event = self.event.lock();
+    /// Enables the event by `enable`, with `limited` for a number of overflows. A stop that was asked for before is
+    /// forgotten, and a limit from before; a stop that comes now is not.
+    pub(super) fn restart<R>(&self, limited: bool, enable: impl FnOnce() -> R) -> R {
+        let event = self.event.lock();
+        if let Some(event) = *event {
+            // SAFETY: By the type invariants it is not released while the lock is held. Whoever else enables
+            // it takes the lock, so that it stays disabled where it is.
+            unsafe {
+                // Perf enables nothing that is enabled, which an event that has stopped itself is until somebody
+                // has come to disable it.
+                if self.is_stopped() || self.limited.load(Relaxed) {
+                    bindings::perf_event_disable(event.as_ptr());
+                }
+                if bindings::weir_helper_event_state(event.as_ptr())
+                    <= bindings::perf_event_state_PERF_EVENT_STATE_OFF
+                {
+                    bindings::weir_helper_event_forget_stop(event.as_ptr());
+                }
+            }
+        }
         self.stopped.store(false, Relaxed);
+        self.limited.store(limited, Relaxed);
         enable()
     }
 
