@@ -54,7 +54,7 @@ notrace u64 weir_helper_event_interrupts(struct perf_event *event)
 	return event->hw.interrupts;
 }
 
-/* So that it never does: a CPU that hangs has no tick that would start the event again. */
+/* So that it never does: a CPU that hangs has no tick to start the event again. */
 notrace void weir_helper_event_forget_interrupts(struct perf_event *event)
 {
 	event->hw.interrupts = 0;
@@ -66,8 +66,8 @@ notrace void weir_helper_event_stop(struct perf_event *event)
 }
 
 /*
- * For one that is disabled: how many overflows were left, and that it was stopped, which breakpoints,
- * tracepoints and probes do not forget by themselves when they are enabled again.
+ * For one that is disabled: how many overflows were left, and that it was stopped, which
+ * breakpoints, tracepoints and probes do not forget by themselves when they are enabled again.
  */
 void weir_helper_event_forget_stop(struct perf_event *event)
 {

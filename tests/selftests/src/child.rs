@@ -16,6 +16,7 @@ use std::{
         Read, //
     },
     os::unix::process::ExitStatusExt,
+    path::Path,
     process::{
         Child,
         Command,
@@ -52,12 +53,17 @@ pub fn role() -> Option<String> {
 /// This program's file is not known.
 pub fn command(role: &str) -> Result<Command> {
     let program = env::current_exe().context("finding this program's own file")?;
+    Ok(command_of(&program, role))
+}
+
+/// The same of a copy of this program.
+pub fn command_of(program: &Path, role: &str) -> Command {
     let mut command = Command::new(program);
     command
         .env(ROLE, role)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
-    Ok(command)
+    command
 }
 
 /// Says that this process has done what it is there for, and stays until whoever started it lets go.

@@ -7,6 +7,7 @@
 //! them as root.
 
 pub mod affinity;
+pub mod beside;
 pub mod child;
 pub mod dump;
 pub mod exercise;
@@ -16,9 +17,11 @@ pub mod ktap;
 pub mod ledger;
 pub mod loaded;
 pub mod mapping;
+pub mod paranoid;
 pub mod payload;
 pub mod requests;
 pub mod rounds;
+pub mod sampled;
 pub mod session;
 pub mod spliced;
 pub mod syscall;
@@ -26,3 +29,5 @@ pub mod tasks;
 pub mod times;
 pub mod torture;
 pub mod verifier;
+pub mod work;
+pub mod worker;

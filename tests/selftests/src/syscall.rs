@@ -16,7 +16,9 @@ use nix::libc;
 use rustix::{
     fd::{
         AsFd,
-        AsRawFd, //
+        AsRawFd,
+        FromRawFd,
+        OwnedFd, //
     },
     io::Errno,
     ioctl::{
@@ -36,12 +38,16 @@ use rustix::{
     },
 };
 use std::{
+    arch::global_asm,
     ffi::c_void,
     ptr::{
         null_mut,
         NonNull, //
     },
-    sync::Mutex,
+    sync::{
+        atomic::AtomicU64,
+        Mutex, //
+    },
 };
 
 /// What an ioctl is given as its pointer.
@@ -154,6 +160,78 @@ pub fn lend_values() -> (u64, u32) {
     (lend(|_| ()), room as u32)
 }
 
+/// Lends such bytes, with zeros behind them.
+///
+/// # Panics
+///
+/// There are too many.
+pub fn lend_bytes(bytes: &[u8]) -> u64 {
+    assert!(
+        bytes.len() <= LENT_WORDS * size_of::<u64>(),
+        "too many bytes"
+    );
+    lend(|words| {
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(size_of::<u64>())) {
+            let mut whole = [0; size_of::<u64>()];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+    })
+}
+
+/// Lends a list of addresses, which were lent themselves, or behind which is nothing of ours: for
+/// `CounterReq::attrs`.
+///
+/// # Panics
+///
+/// There is such an address in it.
+pub fn lend_addresses(addresses: &[u64]) -> u64 {
+    assert!(
+        addresses.iter().all(|address| is_harmless(*address)),
+        "an address was not lent"
+    );
+    lend(|words| words[..addresses.len()].copy_from_slice(addresses))
+}
+
+/// The word of 32 bits with this index in what was lent.
+///
+/// # Panics
+///
+/// It was not lent, or is shorter.
+pub fn lent_word(address: u64, index: usize) -> u32 {
+    let is_lent = LENT.lock().expect("no panic in there").contains(&address);
+    assert!(is_lent && index < LENT_WORDS, "it was not lent");
+    let words = std::ptr::with_exposed_provenance::<u32>(address as usize);
+    // SAFETY: It is of memory that was lent for ever, and is aligned. Only the kernel writes there, during calls.
+    unsafe { words.add(index).read_volatile() }
+}
+
+/// `perf_event_open()` with an attr at a lent address, or where nothing is.
+///
+/// # Errors
+///
+/// The kernel's.
+///
+/// # Panics
+///
+/// The address was not lent.
+pub fn perf_event_open(attr: u64, pid: i32, cpu: i32) -> Result<OwnedFd, Errno> {
+    assert!(is_harmless(attr), "the address was not lent");
+    // SAFETY: The kernel may write to what was lent, and nothing of ours is elsewhere.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attr, pid, cpu, -1, 0) };
+    if fd < 0 {
+        return Err(last_error());
+    }
+    // SAFETY: The call has just given this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Whether the kernel may write there.
+fn is_harmless(address: u64) -> bool {
+    let lent = LENT.lock().expect("no panic in there");
+    address == 0 || address >= NOTHING || lent.contains(&address)
+}
+
 /// Whether the address in a request for counters is one behind which the kernel may write.
 fn addresses_are_lent(opcode: Opcode, argument: &mut Argument<'_>) -> bool {
     /// Where it is in both requests.
@@ -170,9 +248,7 @@ fn addresses_are_lent(opcode: Opcode, argument: &mut Argument<'_>) -> bool {
     let Some(word) = bytes.get(AT..).and_then(<[u8]>::first_chunk) else {
         return true;
     };
-    let address = u64::from_ne_bytes(*word);
-    let lent = LENT.lock().expect("no panic in there");
-    address == 0 || address >= NOTHING || lent.contains(&address)
+    is_harmless(u64::from_ne_bytes(*word))
 }
 
 /// Takes bytes out of a pipe, of which `pipe` is the end to read from.
@@ -185,6 +261,67 @@ pub fn vmsplice_from<Fd: AsFd>(pipe: Fd, bytes: &mut [u8]) -> Result<usize, Errn
     // SAFETY: The kernel writes to memory that is borrowed exclusively. If the descriptor were the other end of
     // a pipe, it would read that memory later, and what is there then does not matter to anybody.
     unsafe { vmsplice(pipe, &to, SpliceFlags::empty()) }
+}
+
+// A function that calls itself `depth` times, and then writes to the word. Unlike what the compiler makes here, each
+// call has a frame that the frame pointer leads to.
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".pushsection .text.weir_test_descend, \"ax\"",
+    ".globl weir_test_descend, weir_test_descend_end",
+    "weir_test_descend:",
+    "push rbp",
+    "mov rbp, rsp",
+    "test rdi, rdi",
+    "jz 1f",
+    "dec rdi",
+    "call weir_test_descend",
+    "jmp 2f",
+    "1: mov qword ptr [rsi], rdi",
+    "2: pop rbp",
+    "ret",
+    "weir_test_descend_end:",
+    ".popsection",
+);
+#[cfg(target_arch = "aarch64")]
+global_asm!(
+    ".pushsection .text.weir_test_descend, \"ax\"",
+    ".globl weir_test_descend, weir_test_descend_end",
+    "weir_test_descend:",
+    "stp x29, x30, [sp, #-16]!",
+    "mov x29, sp",
+    "cbz x0, 1f",
+    "sub x0, x0, #1",
+    "bl weir_test_descend",
+    "b 2f",
+    "1: str x0, [x1]",
+    "2: ldp x29, x30, [sp], #16",
+    "ret",
+    "weir_test_descend_end:",
+    ".popsection",
+);
+
+extern "C" {
+    fn weir_test_descend(depth: u64, word: *mut u64);
+    fn weir_test_descend_end();
+}
+
+/// Calls a function `depth` deep below itself, which then stores 0 there.
+///
+/// # Panics
+///
+/// It is deeper than there is room for on a stack.
+pub fn descend(depth: u64, word: &AtomicU64) {
+    assert!(depth <= 1000, "too deep");
+    // SAFETY: The function follows the C calling convention, and needs 16 bytes of the stack for a call, and as many
+    // more for its caller. It makes one store of an aligned word, which is atomic on both architectures.
+    unsafe { weir_test_descend(depth, word.as_ptr()) }
+}
+
+/// Where the code of that function is.
+pub fn descend_code() -> std::ops::Range<u64> {
+    let address = |function: unsafe extern "C" fn()| function as usize as u64;
+    weir_test_descend as *const () as usize as u64..address(weir_test_descend_end)
 }
 
 /// Bytes that cannot be accessed behind guarded memory: more than any ioctl of these tests says that its

@@ -13,61 +13,31 @@ use libweir::{
     ChannelOptions,
     Errno, //
 };
-use nix::unistd::{
-    setgid,
-    setgroups,
-    setuid,
-    Gid,
-    Uid, //
-};
-use std::{
-    fs,
-    io::ErrorKind,
-    process::{
-        ExitCode,
-        Stdio, //
-    },
+use nix::unistd::Uid;
+use std::process::{
+    ExitCode,
+    Stdio, //
 };
 use weir_selftests::{
     child,
     ktap::{
         self,
-        note,
         skip,
+        Skip,
         Verdict, //
+    },
+    paranoid::{
+        become_nobody,
+        Paranoid, //
     },
     session::open_device,
 };
-
-const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-
-/// `nobody`, who has no capability.
-const NOBODY: u32 = 65_534;
 
 /// What a process of `nobody` is there for: to create a channel of the default size, with the limit of memory
 /// that it has, one that is too low, and one that is not.
 const CREATE: &str = "create";
 const LIMITED: &str = "limited";
 const ENOUGH: &str = "not limited";
-
-/// Restores the system's setting in the end.
-struct Paranoid {
-    before: String,
-}
-
-impl Paranoid {
-    fn set(&self, value: &str) -> Result<()> {
-        fs::write(PARANOID, value).with_context(|| format!("writing {value} to {PARANOID}"))
-    }
-}
-
-impl Drop for Paranoid {
-    fn drop(&mut self) {
-        if let Err(error) = self.set(self.before.trim()) {
-            note(format_args!("{error:#}: it was {}", self.before.trim()));
-        }
-    }
-}
 
 struct Context {
     /// [`None`] where the kernel has no perf events.
@@ -80,10 +50,10 @@ fn setup() -> Result<Context> {
         Uid::effective().is_root(),
         "these tests are for root, who can become somebody else"
     );
-    let paranoid = match fs::read_to_string(PARANOID) {
-        Ok(before) => Some(Paranoid { before }),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(error).context(PARANOID),
+    let paranoid = match Paranoid::get() {
+        Ok(paranoid) => Some(paranoid),
+        Err(error) if error.is::<Skip>() => None,
+        Err(error) => return Err(error),
     };
     Ok(Context { paranoid })
 }
@@ -132,10 +102,7 @@ fn create(limit: Option<u64>) -> Result<()> {
         rustix::process::setrlimit(rustix::process::Resource::Memlock, limits)
             .context("setting the limit")?;
     }
-    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-    setgroups(&[]).context("giving up all groups")?;
-    setgid(group).context("becoming the group of nobody")?;
-    setuid(user).context("becoming nobody")?;
+    become_nobody()?;
     let mut req = ChannelOptions::default().request();
     match channel_create(std::io::stdin(), &mut req) {
         Ok(()) => println!("created"),
@@ -145,7 +112,7 @@ fn create(limit: Option<u64>) -> Result<()> {
 }
 
 fn refused(context: &mut Context) -> Verdict {
-    for value in ["2", "1"] {
+    for value in [2, 1] {
         context.paranoid()?.set(value)?;
         let result = create_as_nobody()?;
         ensure!(
@@ -157,7 +124,7 @@ fn refused(context: &mut Context) -> Verdict {
 }
 
 fn allowed(context: &mut Context) -> Verdict {
-    for value in ["0", "-1"] {
+    for value in [0, -1] {
         context.paranoid()?.set(value)?;
         let result = create_as_nobody()?;
         ensure!(
@@ -170,7 +137,7 @@ fn allowed(context: &mut Context) -> Verdict {
 
 /// Pages of a channel count as memory that its maker has locked.
 fn limited(context: &mut Context) -> Verdict {
-    context.paranoid()?.set("-1")?;
+    context.paranoid()?.set(-1)?;
     for (role, wanted) in [(LIMITED, Err(Errno::PERM)), (ENOUGH, Ok(()))] {
         let result = as_nobody(role)?;
         ensure!(
@@ -184,7 +151,7 @@ fn limited(context: &mut Context) -> Verdict {
 /// Root may whatever the setting is.
 fn root(context: &mut Context) -> Verdict {
     if let Some(paranoid) = &context.paranoid {
-        paranoid.set("2")?;
+        paranoid.set(2)?;
     }
     let mut req = ChannelOptions::default().request();
     channel_create(open_device()?, &mut req).context("root creating a channel")

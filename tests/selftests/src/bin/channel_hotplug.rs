@@ -86,7 +86,7 @@ fn its_open_page_is_read(context: &mut Context) -> Verdict {
             };
             let mut session = Session::open(&options, 16)?;
             for time in 0..context.times.div_ceil(4) {
-                on_cpu(context.cpu.number, || {
+                on_cpu(context.cpu.number as u32, || {
                     let mut call = request(Default::default(), OBJECTS, 0);
                     session.channel().inject(&mut call)?;
                     ensure!(call.read == OBJECTS, "{call:?}");
@@ -118,7 +118,7 @@ fn its_open_page_is_mapped(context: &mut Context) -> Verdict {
     for model in [MODEL_PAGED, MODEL_PER_CPU, MODEL_SHARED] {
         let options = ChannelOptions { model, ..small() };
         let mut session = Session::open(&options, 1)?;
-        on_cpu(context.cpu.number, || {
+        on_cpu(context.cpu.number as u32, || {
             let mut call = request(Default::default(), 3, 0);
             session.channel().inject(&mut call)
         })??;

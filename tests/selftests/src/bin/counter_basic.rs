@@ -10,7 +10,6 @@ use anyhow::{
     Result, //
 };
 use libweir::{
-    event::TYPE_SOFTWARE,
     ioctl::{
         counter_control,
         counter_create,
@@ -35,24 +34,13 @@ use libweir::{
     Record,
     Scope, //
 };
-use nix::{
-    sched::{
-        sched_getaffinity,
-        sched_setaffinity,
-        CpuSet, //
-    },
-    unistd::Pid,
-};
 use std::{
-    hint::black_box,
     process::ExitCode,
     thread::sleep,
-    time::{
-        Duration,
-        Instant, //
-    },
+    time::Duration, //
 };
 use weir_selftests::{
+    affinity::on_cpu,
     child::tid,
     ktap::{
         self,
@@ -62,11 +50,14 @@ use weir_selftests::{
     },
     session::Session,
     syscall::Guarded,
+    work::{
+        spin,
+        CONTEXT_SWITCHES,
+        PAGE_FAULTS, //
+    },
 };
 
 const MS: u64 = 1_000_000;
-const CONTEXT_SWITCHES: Event = Event::new(TYPE_SOFTWARE, 3);
-const PAGE_FAULTS: Event = Event::new(TYPE_SOFTWARE, 2);
 
 /// Every counter of a test is on this channel.
 fn session() -> Result<Session> {
@@ -85,29 +76,6 @@ fn setup() -> Result<()> {
     match result {
         Err(Errno::OPNOTSUPP) => Err(skip("this kernel has no perf events")),
         result => result.context("creating a counter"),
-    }
-}
-
-/// Runs `f` bound to one CPU.
-fn on_cpu<T>(cpu: u32, f: impl FnOnce() -> T) -> Result<T> {
-    let this = Pid::from_raw(0);
-    let before = sched_getaffinity(this)?;
-    let mut set = CpuSet::new();
-    set.set(cpu as usize)?;
-    sched_setaffinity(this, &set).with_context(|| format!("binding this thread to CPU {cpu}"))?;
-    let result = f();
-    sched_setaffinity(this, &before)?;
-    Ok(result)
-}
-
-/// Computes for a while.
-fn spin(duration: Duration) {
-    let begin = Instant::now();
-    let mut x = 1u64;
-    while begin.elapsed() < duration {
-        for _ in 0..1000 {
-            x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).rotate_left(7));
-        }
     }
 }
 

@@ -109,7 +109,7 @@ fn rounds(count: u64) {
 fn cycles(cpu: &mut u32) -> Verdict {
     let session = Session::open(&ChannelOptions::default(), 64)?;
     let counter = create(session.channel(), &[of_user(CYCLES)])?;
-    on_cpu(*cpu as usize, || {
+    on_cpu(*cpu, || {
         for count in [1_000_000, 10_000_000] {
             let value = during(&counter, || rounds(count))?;
             note(format_args!("{count} rounds took {value} cycles"));
@@ -130,7 +130,7 @@ fn instructions(cpu: &mut u32) -> Verdict {
     const ROUNDS: u64 = 100_000;
     let session = Session::open(&ChannelOptions::default(), 64)?;
     let counter = create(session.channel(), &[of_user(INSTRUCTIONS)])?;
-    on_cpu(*cpu as usize, || {
+    on_cpu(*cpu, || {
         let counted: Vec<u64> = (1..=5)
             .map(|times| during(&counter, || rounds(times * ROUNDS)))
             .collect::<Result<_>>()?;
@@ -160,7 +160,7 @@ fn overflows_at_the_period(cpu: &mut u32) -> Verdict {
         let values = {
             let attr = of_user(CYCLES).period(period);
             let counter = create(session.channel(), &[attr])?;
-            on_cpu(*cpu as usize, || {
+            on_cpu(*cpu, || {
                 counter.enable()?;
                 rounds(5_000_000);
                 counter.disable()?;
@@ -199,7 +199,7 @@ fn sets_run_together(cpu: &mut u32) -> Verdict {
         attrs.push(of_user(INSTRUCTIONS));
     }
     let counter = create(session.channel(), &attrs)?;
-    on_cpu(*cpu as usize, || {
+    on_cpu(*cpu, || {
         for _ in 0..5 {
             counter.enable()?;
             rounds(200_000);
@@ -219,7 +219,7 @@ fn more_than_there_are(cpu: &mut u32) -> Verdict {
     let session = Session::open(&ChannelOptions::default(), 64)?;
     let attrs = vec![of_user(CYCLES); MANY];
     let counter = create(session.channel(), &attrs)?;
-    on_cpu(*cpu as usize, || {
+    on_cpu(*cpu, || {
         counter.enable()?;
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_millis(400) {
@@ -250,7 +250,7 @@ fn more_than_there_are(cpu: &mut u32) -> Verdict {
 
     let pinned = vec![of_user(CYCLES).pinned(true); MANY];
     let counter = create(session.channel(), &pinned)?;
-    on_cpu(*cpu as usize, || {
+    on_cpu(*cpu, || {
         let error = match counter.enable() {
             Ok(()) => bail!("{MANY} pinned events were enabled"),
             Err(error) => error,
