@@ -72,10 +72,6 @@ impl<H: OverflowHandler> PerfEvent<H> {
             Some(handler) => Some(KBox::pin_init(Hook::new(handler), GFP_KERNEL)?),
             None => None,
         };
-        // There it would not get past the access: it steps over it for perf's own handler only.
-        if cfg!(CONFIG_ARM64) && hook.is_some() && attr.is_breakpoint() {
-            return Err(EOPNOTSUPP);
-        }
         let mut raw = attr.to_raw();
         let (cpu, task) = match target {
             Target::Cpu(cpu) => (i32::try_from(cpu).map_err(|_| EINVAL)?, null_mut()),
@@ -99,13 +95,18 @@ impl<H: OverflowHandler> PerfEvent<H> {
             unsafe { hook.stop.set(Some(event)) };
         }
         // INVARIANT: The event is new and ours, and the hook knows it.
-        Ok(Self {
+        let this = Self {
             event,
             hook,
             inherited: attr.is_inherited(),
             pinned: attr.is_pinned(),
             frequency: attr.is_frequency(),
-        })
+        };
+        // There it would not get past the access, which is stepped over for perf's own handler only.
+        if cfg!(CONFIG_ARM64) && this.hook.is_some() && attr.is_breakpoint() {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(this)
     }
 
     /// Whether `frequency` is one that the administrator allows. Sleeps.

@@ -4,6 +4,7 @@
 
 use crate::{
     affinity::bind,
+    ktap::skip,
     syscall::{
         descend,
         Guarded, //
@@ -221,6 +222,20 @@ pub fn switches() -> Result<u64> {
         .collect();
     ensure!(counts.len() == 2, "{STATUS} is not as it is known");
     Ok(counts.iter().sum())
+}
+
+/// For tests that sample breakpoints.
+///
+/// # Errors
+///
+/// A skip where the processor has no way to.
+pub fn breakpoints_overflow() -> Result<()> {
+    match cfg!(target_arch = "aarch64") {
+        true => Err(skip(
+            "arm64 does not get past an access that a handler watches",
+        )),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

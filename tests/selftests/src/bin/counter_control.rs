@@ -47,6 +47,7 @@ use weir_selftests::{
     },
     sampled::Sampled,
     work::{
+        breakpoints_overflow,
         rename,
         spin,
         task_rename,
@@ -79,6 +80,7 @@ fn samples(channel: &Channel, counter: &Counter<'_>) -> Result<u64> {
 
 /// A sample comes every so many events, and the value has nothing to do with it.
 fn period(channel: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     const WRITES: u64 = 1000;
     for scope in [Scope::Task(0), Scope::All] {
         let attr = sampled(0, 10);
@@ -109,6 +111,7 @@ fn period(channel: &mut Channel) -> Verdict {
 
 /// Each event of a counter has a period of its own, and those without none.
 fn period_of_one_event(channel: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     let options = CounterOptions {
         attrs: vec![
             sampled(0, 10),
@@ -163,6 +166,7 @@ fn period_of_one_event(channel: &mut Channel) -> Verdict {
 
 /// So many overflows, and it stops by itself; it may be given more.
 fn refresh(channel: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     const WRITES: u64 = 50;
     let mut cases = vec![
         (sampled(0, 1), Scope::Task(0), 1),
@@ -206,6 +210,7 @@ fn refresh(channel: &mut Channel) -> Verdict {
 }
 
 fn refresh_refused(channel: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     let plain = channel.counter_create(&CounterOptions::new(watched(0), Scope::Task(0)))?;
     let inherited = watched(0).period(1).inherit(true);
     let inherited = channel.counter_create(&CounterOptions::new(inherited, Scope::Task(0)))?;
@@ -280,6 +285,7 @@ fn frequency(channel: &mut Channel) -> Verdict {
 
 /// What the channel has no room for is lost, and the counter tells how much.
 fn lost(_: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     const WRITES: u64 = 5000;
     let options = ChannelOptions {
         pages: 4 * cpu::possible()?.len() as u32,
@@ -367,6 +373,7 @@ fn throttled(channel: &mut Channel) -> Verdict {
 
 /// A counter that is released from its own samples' side of things is gone at once, whatever it has asked for.
 fn released_while_it_stops(channel: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     for _ in 0..50 {
         let attr = watched(0).period(1);
         let counter = channel.counter_create(&CounterOptions::new(attr, Scope::All))?;

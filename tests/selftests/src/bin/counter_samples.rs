@@ -58,6 +58,7 @@ use weir_selftests::{
         Guarded, //
     },
     work::{
+        breakpoints_overflow,
         rename,
         spin,
         task_rename,
@@ -76,6 +77,7 @@ const FIELDS: [u64; 10] = [
 
 /// Every combination of fields, of which each is what is known of the event.
 fn every_combination(channel: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     const WRITES: u64 = 2;
     let cpu = *cpu::online()?.last().context("there is a CPU")?;
     let mut all = 0;
@@ -187,6 +189,7 @@ fn addresses_of_page_faults(channel: &mut Channel) -> Verdict {
 
 /// Every function on the way is in the chain, as far as it may go.
 fn callers_of_user_space(channel: &mut Channel) -> Verdict {
+    breakpoints_overflow()?;
     let code = descend_code();
     for depth in [0, 1, 10, 60, 126, 300] {
         for (max_stack, most) in [(0, 127), (1, 1), (2, 2), (9, 9), (127, 127)] {
