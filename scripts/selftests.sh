@@ -36,6 +36,8 @@ selftests=(
 	counter_control
 	counter_samples
 	counter_hotplug
+	counter_kernel
+	counter_kernel_stress
 	samples
 	module_reload
 )

@@ -74,7 +74,11 @@ stage_host() {
 # while editing, so they take less time; what takes longer on the debug kernel is the torture's affair.
 program_arguments() {
 	local reload='--module /weir/weir.ko --torture /weir/weir_torture.ko'
+	local counters='--counters /weir/weir_counters.ko'
 	case "$1 $2" in
+	um\ counter_kernel*) ;;
+	*\ counter_kernel) printf '%s' "$counters" ;;
+	*\ counter_kernel_stress) printf '%s' "$counters --abandon /weir/weir_abandon.ko" ;;
 	*\ samples) printf '%s' '--folder /weir' ;;
 	um\ module_reload) printf '%s' "$reload --times 5" ;;
 	vm\ module_reload) printf '%s' "$reload --times 10" ;;
@@ -105,8 +109,8 @@ run_vm() {
 		files=(--file "$vm_bin/ring.bpf.o:/weir/ring.bpf.o")
 		bench+=" --bpf /weir/ring.bpf.o"
 	fi
-	for program in "$vm_out"/samples/*/*.ko; do
-		files+=(--file "$program:/weir/${program##*/}")
+	for program in "$vm_out"/samples/*/*.ko "$vm_out"/tests/weir_[ac]*.ko; do
+		[ ! -e "$program" ] || files+=(--file "$program:/weir/${program##*/}")
 	done
 	[ "$from" -ne 0 ] || [ "$stage" = icount ] || programs+=(--program "bench=$vm_bin/$bench")
 	for ((index = from; index < ${#selftests[@]}; index += step)); do

@@ -9,6 +9,7 @@
 pub mod affinity;
 pub mod beside;
 pub mod child;
+pub mod counters;
 pub mod dump;
 pub mod exercise;
 pub mod hotplug;
