@@ -29,7 +29,10 @@ use std::{
         mpsc, //
     },
     thread,
-    time::Duration, //
+    time::{
+        Duration,
+        Instant, //
+    },
 };
 use weir_selftests::{
     affinity::{
@@ -127,6 +130,8 @@ fn is_one_instant(values: &[Value]) -> bool {
 /// CPU whenever this thread does not run; or of clocks, about the same.
 fn of_one_instant(channel: &mut Channel) -> Verdict {
     const READS: u64 = 2000;
+    /// For a kernel that checks itself.
+    const ENOUGH: Duration = Duration::from_millis(600);
     let cpus = cpu::online()?;
     let last = *cpus.last().context("there is a CPU")?;
     let work = || {
@@ -141,8 +146,10 @@ fn of_one_instant(channel: &mut Channel) -> Verdict {
             bind(if number < 3 { cpus[0] } else { last })?;
             let counter = channel.counter_create(&set(&[PAGE_FAULTS.into(); 3], scope))?;
             counter.enable()?;
-            let (mut before, mut changed) = (0, 0);
-            for _ in 0..READS {
+            let (mut before, mut changed, mut reads) = (0, 0, 0);
+            let begin = Instant::now();
+            while reads < READS && begin.elapsed() < ENOUGH {
+                reads += 1;
                 let values = counter.read()?;
                 let first = values[0].value;
                 ensure!(
@@ -154,18 +161,24 @@ fn of_one_instant(channel: &mut Channel) -> Verdict {
                 before = first;
             }
             note(format_args!(
-                "{scope:?}: {changed} different values in {READS} reads"
+                "{scope:?}: {changed} different values in {reads} reads, {:?}",
+                begin.elapsed()
             ));
-            let least = if number < 3 { READS / 20 } else { 0 };
+            let least = if number < 3 { reads / 20 } else { 0 };
             ensure!(changed > least, "{scope:?}: {changed} different values");
             // What is disabled stops at one instant, and so does what is reset begin.
+            let begin = Instant::now();
             for _ in 0..100 {
+                if begin.elapsed() >= ENOUGH {
+                    break;
+                }
                 counter.disable()?;
                 let values = counter.read()?;
                 ensure!(is_one_instant(&values), "{scope:?} stopped with {values:?}");
                 counter.enable()?;
                 counter.reset()?;
             }
+            note(format_args!("stopped and started in {:?}", begin.elapsed()));
         }
         Ok(())
     };
