@@ -82,6 +82,12 @@ impl Counters {
     ///
     /// Those of the calls; a skip where the module is not loaded and there is no file of it.
     pub fn open(module: Option<&Path>, duration: Duration) -> Result<Self> {
+        if cfg!(target_arch = "aarch64") {
+            return Err(skip(
+                "its work are breakpoints of the kernel, which arm64 does not get past if a handler watches, and \
+                 which its emulator does not count exactly",
+            ));
+        }
         drop(crate::session::open_device()?);
         let module = match module {
             Some(path) if !Path::new(DEVICE).exists() => Some(Loaded::load(path, MODULE)?),
