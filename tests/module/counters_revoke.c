@@ -276,6 +276,8 @@ static int revoke_while_used(struct weir_counters_run *run)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(run->ms);
 	struct comings comings = {};
+	unsigned long patience;
+	long created;
 	int error;
 
 	comings.type = U32_MAX;
@@ -291,7 +293,12 @@ static int revoke_while_used(struct weir_counters_run *run)
 		if (!counters_expect(run, !IS_ERR(pmu), "%pe", pmu))
 			break;
 		WRITE_ONCE(comings.type, counters_pmu_type(pmu));
-		usleep_range(1000, 5000);
+		/* It goes in the middle of what they do with it. */
+		created = atomic_long_read(&comings.created);
+		patience = jiffies + HZ;
+		while (atomic_long_read(&comings.created) - created < 3 &&
+		       time_before(jiffies, patience))
+			usleep_range(100, 1000);
 		counters_tick(pmu, 10);
 		counters_pmu_unregister(pmu);
 	}
