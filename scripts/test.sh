@@ -76,8 +76,8 @@ program_arguments() {
 	local reload='--module /weir/weir.ko --torture /weir/weir_torture.ko'
 	local counters='--counters /weir/weir_counters.ko'
 	case "$1 $2" in
-	um\ counter_kernel*) ;;
-	*\ counter_kernel) printf '%s' "$counters" ;;
+	um\ counter_kernel* | um\ fault_injection) ;;
+	*\ counter_kernel | *\ fault_injection) printf '%s' "$counters" ;;
 	*\ counter_kernel_stress) printf '%s' "$counters --abandon /weir/weir_abandon.ko" ;;
 	*\ samples) printf '%s' '--folder /weir' ;;
 	um\ module_reload) printf '%s' "$reload --times 5" ;;

@@ -32,8 +32,10 @@ pub(crate) fn init() {
 pub(super) fn keep(owner: Owner, counter: Counter) -> Result<*const Counter> {
     let counter = KBox::new(counter, GFP_KERNEL)?;
     let address = core::ptr::from_ref(&*counter);
-    let owned = Owned { owner, counter };
-    COUNTERS.lock().push(owned, GFP_KERNEL)?;
+    let mut counters = COUNTERS.lock();
+    // If there is no room, the counter is released, which waits for CPUs; by then the lock is let go.
+    counters.reserve(1, GFP_KERNEL)?;
+    counters.push(Owned { owner, counter }, GFP_KERNEL)?;
     Ok(address)
 }
 

@@ -8,7 +8,9 @@ use anyhow::{
     Context as _,
     Result, //
 };
+use clap::Parser;
 use libweir::{
+    event::TYPE_SOFTWARE,
     ioctl::channel_create,
     uapi::{
         MODEL_PAGED,
@@ -17,9 +19,13 @@ use libweir::{
         MODE_DISCARD,
         MODE_OVERWRITE, //
     },
+    Attr,
     Channel,
     ChannelOptions,
-    Errno, //
+    CounterOptions,
+    Errno,
+    Event,
+    Scope, //
 };
 use std::{
     fs::{
@@ -27,10 +33,15 @@ use std::{
         File, //
     },
     os::unix::fs::FileExt,
-    path::Path,
-    process::ExitCode, //
+    path::{
+        Path,
+        PathBuf, //
+    },
+    process::ExitCode,
+    time::Duration, //
 };
 use weir_selftests::{
+    counters::Counters,
     dump::request,
     exercise::small,
     ktap::{
@@ -48,11 +59,23 @@ use weir_selftests::{
     torture::Torture,
 };
 
+const PAGE_FAULTS: Event = Event::new(TYPE_SOFTWARE, 2);
+
 const DEBUGFS: &str = "/sys/kernel/debug";
 /// Counts down with every allocation of this thread that may fail; the one at which it is one fails.
 const FAIL_NTH: &str = "/proc/thread-self/fail-nth";
 /// More than any call makes.
 const MOST: u32 = 2000;
+
+/// Tests that every call stands every allocation that fails.
+///
+/// Needs weir.ko, a kernel with fault injection, and root.
+#[derive(Parser)]
+struct Arguments {
+    /// File of weir_counters.ko, to load it where it is not there.
+    #[arg(long, env = "WEIR_COUNTERS_KO", value_name = "FILE")]
+    counters: Option<PathBuf>,
+}
 
 /// A setting of the kernel that is put back in the end.
 struct Setting(&'static str, String);
@@ -76,6 +99,7 @@ impl Drop for Setting {
 
 struct Context {
     faults: Faults,
+    counters: Option<PathBuf>,
     _settings: Vec<Setting>,
 }
 
@@ -99,7 +123,7 @@ impl Faults {
     }
 }
 
-fn setup() -> Result<Context> {
+fn setup(arguments: Arguments) -> Result<Context> {
     drop(open_device()?);
     if !Path::new(FAIL_NTH).exists() || !Path::new(DEBUGFS).join("failslab").exists() {
         return Err(skip("this kernel cannot make allocations fail"));
@@ -119,6 +143,7 @@ fn setup() -> Result<Context> {
         .context(FAIL_NTH)?;
     Ok(Context {
         faults: Faults(faults),
+        counters: arguments.counters,
         _settings: settings
             .into_iter()
             .map(|(name, value)| Setting::set(name, value))
@@ -264,9 +289,52 @@ fn create_by_name(context: &mut Context) -> Verdict {
     )
 }
 
+/// Counters of the device: created, enabled, read, reset and released.
+fn device_counters(context: &mut Context) -> Verdict {
+    for scope in [Scope::All, Scope::Cpu(0), Scope::Task(0)] {
+        let mut options = CounterOptions::new(Attr::default().frequency(100), scope);
+        // Each takes as long as its allocations are many.
+        if scope == Scope::All {
+            options.attrs.push(Attr::new(PAGE_FAULTS));
+            options.cached = true;
+        }
+        every_allocation(
+            &context.faults,
+            &format!("counters in {scope:?}"),
+            channel,
+            |channel| {
+                errno(channel.counter_create(&options).and_then(|counter| {
+                    counter.enable()?;
+                    counter.read()?;
+                    counter.read_per_cpu()?;
+                    counter.reset()?;
+                    counter.disable()?;
+                    counter.release()
+                }))
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Counters of kernel code: created, enabled, read, alone and several at once, and reset.
+fn kernel_counters(context: &mut Context) -> Verdict {
+    let counters = Counters::open(context.counters.as_deref(), Duration::ZERO)?;
+    for name in ["create_on_cpu", "create_on_all", "create_in_task"] {
+        every_allocation(
+            &context.faults,
+            name,
+            || Ok(()),
+            |()| counters.call_only(name),
+        )?;
+    }
+    Ok(())
+}
+
 fn main() -> ExitCode {
+    let arguments = Arguments::parse();
     ktap::main(
-        setup,
+        || setup(arguments),
         &[
             ("open", open),
             ("create", create),
@@ -274,6 +342,8 @@ fn main() -> ExitCode {
             ("splice", splice),
             ("use_it", use_it),
             ("create_by_name", create_by_name),
+            ("device_counters", device_counters),
+            ("kernel_counters", kernel_counters),
         ],
     )
 }
