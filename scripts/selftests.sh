@@ -31,6 +31,7 @@ selftests=(
 	counter_rights
 	counter_work
 	counter_tasks
+	counter_inherited
 	counter_sets
 	counter_reads
 	counter_control

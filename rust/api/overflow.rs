@@ -88,7 +88,8 @@ impl Overflow<'_> {
         unsafe { weir_overflow_unthrottle(self.raw.as_ptr()) };
     }
 
-    /// Stops the event on this CPU, or in this task, until it is enabled or refreshed: no other call follows.
+    /// Stops the event on this CPU, or in this task, until it is enabled or refreshed: no other call follows. One that
+    /// is inherited counts until a work item has disabled it.
     pub(crate) fn stop(&self) {
         // SAFETY: As above.
         unsafe { weir_overflow_stop(self.raw.as_ptr()) };

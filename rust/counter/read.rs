@@ -10,7 +10,6 @@ use super::{
     lanes::Lanes,
     slot::{
         self,
-        add,
         Slot, //
     },
 };
@@ -143,7 +142,7 @@ pub(super) fn values(
                     reserved: 0,
                 })?;
             }
-            sum.reading = add(sum.reading, value);
+            sum.reading = sum.reading.wrapping_add(value);
             sum.age = sum.age.max(age);
             sum.lost += lost;
             sum.throttled += throttled;

@@ -32,24 +32,6 @@ pub(super) struct Slot {
     copy: Copy,
 }
 
-/// `a + b` in all parts. Offsets may be less than zero, so it wraps.
-pub(super) fn add(a: Reading, b: Reading) -> Reading {
-    Reading {
-        value: a.value.wrapping_add(b.value),
-        enabled: a.enabled.wrapping_add(b.enabled),
-        running: a.running.wrapping_add(b.running),
-    }
-}
-
-/// `a - b`, in the same way.
-pub(super) fn subtract(a: Reading, b: Reading) -> Reading {
-    Reading {
-        value: a.value.wrapping_sub(b.value),
-        enabled: a.enabled.wrapping_sub(b.enabled),
-        running: a.running.wrapping_sub(b.running),
-    }
-}
-
 /// ns of a clock that all CPUs share. Any context.
 pub(super) fn now() -> u64 {
     Clock::Monotonic.now()
@@ -107,7 +89,7 @@ impl Slot {
     /// As [`PerfEvent::read_local`]; `EBUSY` while the offset is being changed on this CPU.
     pub(super) fn read_local(&self, off: &InterruptsOff, event: usize) -> Result<Reading> {
         let raw = self.events.get(event).ok_or(EINVAL)?.read_local(off)?;
-        Ok(add(raw, self.offset.get(event).ok_or(EBUSY)?))
+        Ok(raw.wrapping_add(self.offset.get(event).ok_or(EBUSY)?))
     }
 
     /// What the events say: the copy, if it is not older than `since`, or else by asking each. Sleeps. Returns
@@ -150,13 +132,13 @@ impl Slot {
     /// What the counter says of an event that says `raw`. Under the lock of the counter.
     pub(super) fn value(&self, event: usize, raw: Reading) -> Reading {
         // Nobody writes it meanwhile, so it can be read.
-        add(raw, self.offset.get(event).unwrap_or_default())
+        raw.wrapping_add(self.offset.get(event).unwrap_or_default())
     }
 
     /// From now on the counter says `value` of an event that says `raw`. Under the lock of the counter.
     pub(super) fn rebase(&self, value: &[Reading], raw: &[Reading]) {
         self.offset.write(0, |event| {
-            Some(subtract(*value.get(event)?, *raw.get(event)?))
+            Some(value.get(event)?.wrapping_sub(*raw.get(event)?))
         });
     }
 }

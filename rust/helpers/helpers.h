@@ -126,6 +126,7 @@ int weir_helper_event_cpu(struct perf_event *event);
 bool weir_helper_event_of_task(struct perf_event *event);
 bool weir_helper_event_of_current(struct perf_event *event);
 bool weir_helper_event_attached(struct perf_event *event);
+bool weir_helper_event_has_children(struct perf_event *event);
 bool weir_helper_event_is_frequency(struct perf_event *event);
 void weir_helper_event_update(struct perf_event *event);
 u64 weir_helper_event_count(struct perf_event *event);

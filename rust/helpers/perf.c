@@ -109,6 +109,12 @@ bool weir_helper_event_attached(struct perf_event *event)
 	return READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT;
 }
 
+/* A moment later it may be otherwise. */
+bool weir_helper_event_has_children(struct perf_event *event)
+{
+	return !list_empty(&event->child_list);
+}
+
 /* Perf makes a period of the frequency of a clock. */
 bool weir_helper_event_is_frequency(struct perf_event *event)
 {

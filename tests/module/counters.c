@@ -15,7 +15,7 @@
 
 static const struct counters_test *const counters_tests[] = {
 	counters_count_tests, counters_read_tests, counters_overflow_tests, counters_stop_tests,
-	counters_revoke_tests, counters_misuse_tests, counters_stress_tests,
+	counters_inherit_tests, counters_revoke_tests, counters_misuse_tests, counters_stress_tests,
 };
 
 /* One test runs at a time: they share variables and the debug registers. */
@@ -104,7 +104,7 @@ static long counters_ioctl(struct file *file, unsigned int command, unsigned lon
 	run = memdup_user(user, sizeof(*run));
 	if (IS_ERR(run))
 		return PTR_ERR(run);
-	if (run->size != sizeof(*run) || run->reserved)
+	if (run->size != sizeof(*run))
 		error = -EINVAL;
 	else
 		error = counters_run(run);

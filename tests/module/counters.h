@@ -160,6 +160,7 @@ extern const struct counters_test counters_count_tests[];
 extern const struct counters_test counters_read_tests[];
 extern const struct counters_test counters_overflow_tests[];
 extern const struct counters_test counters_stop_tests[];
+extern const struct counters_test counters_inherit_tests[];
 extern const struct counters_test counters_revoke_tests[];
 extern const struct counters_test counters_misuse_tests[];
 extern const struct counters_test counters_stress_tests[];

@@ -194,9 +194,9 @@ impl Attr {
         Ok(())
     }
 
-    pub(super) fn to_raw(self) -> bindings::perf_event_attr {
+    pub(super) fn to_raw(self, disabled: bool) -> bindings::perf_event_attr {
         let mut raw = self.0;
-        raw.set_disabled(1);
+        raw.set_disabled(disabled.into());
         raw
     }
 
@@ -219,14 +219,17 @@ impl Attr {
     }
 
     /// Whether an event can be created while CPU hotplug is under way. The count of users of a software event is
-    /// a static key, which takes `cpus_read_lock()`; tracepoints and probes are under a mutex that others hold
-    /// while they wait for it; and of other PMUs it is not known. Clocks have PMUs of their own.
+    /// a static key, which takes `cpus_read_lock()`, and so is that of events of hardware that look at switches of
+    /// tasks; tracepoints and probes are under a mutex that others hold while they wait for it; and of other PMUs it
+    /// is not known. Clocks have PMUs of their own.
     pub(crate) fn can_be_created_in_hotplug(&self) -> bool {
         match self.0.type_ {
+            bindings::perf_type_id_PERF_TYPE_BREAKPOINT => true,
             bindings::perf_type_id_PERF_TYPE_HARDWARE
             | bindings::perf_type_id_PERF_TYPE_HW_CACHE
-            | bindings::perf_type_id_PERF_TYPE_RAW
-            | bindings::perf_type_id_PERF_TYPE_BREAKPOINT => true,
+            | bindings::perf_type_id_PERF_TYPE_RAW => {
+                self.0.precise_ip() == 0 && self.0.sample_type & SAMPLE_BRANCH_STACK == 0
+            }
             bindings::perf_type_id_PERF_TYPE_SOFTWARE => {
                 self.0.config == u64::from(bindings::perf_sw_ids_PERF_COUNT_SW_CPU_CLOCK)
                     || self.0.config == u64::from(bindings::perf_sw_ids_PERF_COUNT_SW_TASK_CLOCK)
@@ -284,6 +287,11 @@ impl Attr {
     /// Whether children of the task are counted, too.
     pub(crate) fn is_inherited(&self) -> bool {
         self.0.inherit() != 0
+    }
+
+    /// Whether perf enables it when a program is executed.
+    pub(crate) fn is_enabled_on_exec(&self) -> bool {
+        self.0.enable_on_exec() != 0
     }
 
     /// Whether it is always on its PMU, or in error.

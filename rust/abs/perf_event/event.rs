@@ -5,11 +5,12 @@
 use super::{
     super::bindings,
     attr::Attr,
+    inherited::Inherited,
     overflow::{
         Hook,
         OverflowHandler, //
     },
-    stop::EventPointer, //
+    pointer::EventPointer, //
 };
 use core::ptr::{
     null_mut,
@@ -22,6 +23,10 @@ use kernel::{
     },
     ffi::c_void,
     prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
     task::Task, //
 };
 
@@ -47,6 +52,26 @@ pub(crate) struct Reading {
     pub(crate) running: u64,
 }
 
+impl Reading {
+    /// `self + other` in all parts. What is added may be less than zero, so it wraps.
+    pub(crate) fn wrapping_add(self, other: Self) -> Self {
+        Self {
+            value: self.value.wrapping_add(other.value),
+            enabled: self.enabled.wrapping_add(other.enabled),
+            running: self.running.wrapping_add(other.running),
+        }
+    }
+
+    /// `self - other`, in the same way.
+    pub(crate) fn wrapping_sub(self, other: Self) -> Self {
+        Self {
+            value: self.value.wrapping_sub(other.value),
+            enabled: self.enabled.wrapping_sub(other.enabled),
+            running: self.running.wrapping_sub(other.running),
+        }
+    }
+}
+
 /// An event, which perf calls a kernel counter.
 ///
 /// # Invariants
@@ -55,7 +80,6 @@ pub(crate) struct Reading {
 pub(crate) struct PerfEvent<H: OverflowHandler> {
     event: EventPointer,
     hook: Option<Pin<KBox<Hook<H>>>>,
-    inherited: bool,
     pinned: bool,
     frequency: bool,
 }
@@ -68,11 +92,21 @@ impl<H: OverflowHandler> PerfEvent<H> {
     /// As `perf_event_open()`: `ENOENT` and `EOPNOTSUPP` (no PMU counts this), `EINVAL`, `ENODEV` (the
     /// CPU is offline), `ESRCH` (the task has gone), `EACCES`, `EBUSY`, `EOVERFLOW`, `ENOMEM`.
     pub(crate) fn new(attr: &Attr, target: Target<'_>, handler: Option<H>) -> Result<Self> {
+        let inherited = match target {
+            Target::Task(_) if attr.is_inherited() => {
+                let inherited = Inherited::new(attr.is_enabled_on_exec());
+                Some(Arc::pin_init(inherited, GFP_KERNEL)?)
+            }
+            Target::Task(_) | Target::Cpu(_) => None,
+        };
         let hook = match handler {
-            Some(handler) => Some(KBox::pin_init(Hook::new(handler), GFP_KERNEL)?),
+            Some(handler) => Some(KBox::pin_init(
+                Hook::new(handler, inherited.clone()),
+                GFP_KERNEL,
+            )?),
             None => None,
         };
-        let mut raw = attr.to_raw();
+        let mut raw = attr.to_raw(inherited.is_none() || attr.is_enabled_on_exec());
         let (cpu, task) = match target {
             Target::Cpu(cpu) => (i32::try_from(cpu).map_err(|_| EINVAL)?, null_mut()),
             Target::Task(task) => (-1, task.as_ptr()),
@@ -89,16 +123,15 @@ impl<H: OverflowHandler> PerfEvent<H> {
         let event = from_err_ptr(unsafe {
             bindings::perf_event_create_kernel_counter(&mut raw, cpu, task, call, context)
         })?;
-        let event = EventPointer(NonNull::new(event).ok_or(EINVAL)?);
+        let event = EventPointer::new(NonNull::new(event).ok_or(EINVAL)?, inherited);
         if let Some(hook) = &hook {
             // SAFETY: `drop` takes it out before it releases the event.
-            unsafe { hook.stop.set(Some(event)) };
+            unsafe { hook.stop.set(Some(event.clone())) };
         }
         // INVARIANT: The event is new and ours, and the hook knows it.
         let this = Self {
             event,
             hook,
-            inherited: attr.is_inherited(),
             pinned: attr.is_pinned(),
             frequency: attr.is_frequency(),
         };
@@ -131,7 +164,7 @@ impl<H: OverflowHandler> PerfEvent<H> {
 
     /// Whether what it counts in children of its task is part of its value.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.inherited
+        self.event.is_inherited()
     }
 
     pub(super) fn is_pinned(&self) -> bool {
@@ -141,12 +174,13 @@ impl<H: OverflowHandler> PerfEvent<H> {
     /// Its state: one of `PERF_EVENT_STATE_*`.
     pub(super) fn state(&self) -> i32 {
         // SAFETY: The event is ours, by the type invariants.
-        unsafe { bindings::weir_helper_event_state(self.as_ptr()) }
+        unsafe { self.event.state() }
     }
 
     /// Whether it counts, or waits for its turn.
     pub(crate) fn is_enabled(&self) -> bool {
-        self.state() >= bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE
+        // SAFETY: The event is ours, by the type invariants.
+        unsafe { self.event.is_enabled() }
     }
 
     /// Whether its PMU has gone. What it counted before can be read.
@@ -172,9 +206,7 @@ impl<H: OverflowHandler> PerfEvent<H> {
     pub(crate) fn enable(&self) -> Result {
         self.check_attached()?;
         // SAFETY: The event is ours, by the type invariants.
-        self.restart(false, || unsafe {
-            bindings::perf_event_enable(self.as_ptr())
-        });
+        self.restart(false, || unsafe { self.event.enable() });
         self.check_enabled()
     }
 
@@ -185,7 +217,7 @@ impl<H: OverflowHandler> PerfEvent<H> {
     /// `EINVAL` if it does not overflow, or is inherited; those of [`enable`](Self::enable).
     pub(crate) fn refresh(&self, overflows: u32) -> Result {
         let overflows = i32::try_from(overflows).map_err(|_| EINVAL)?;
-        if self.inherited || overflows == 0 {
+        if self.is_inherited() || overflows == 0 {
             return Err(EINVAL);
         }
         self.check_attached()?;
@@ -201,6 +233,12 @@ impl<H: OverflowHandler> PerfEvent<H> {
         unsafe { bindings::weir_helper_event_attached(self.as_ptr()) }
     }
 
+    /// Whether children count for it, which they may when its own task has gone.
+    fn has_children(&self) -> bool {
+        // SAFETY: The event is ours, by the type invariants.
+        self.is_inherited() && unsafe { bindings::weir_helper_event_has_children(self.as_ptr()) }
+    }
+
     /// Whether its CPU or its task has gone. It does not come back with that.
     pub(crate) fn has_gone(&self) -> bool {
         !self.is_attached() && !self.is_revoked()
@@ -208,7 +246,7 @@ impl<H: OverflowHandler> PerfEvent<H> {
 
     /// Perf would say of an event that has gone that it is enabled.
     fn check_attached(&self) -> Result {
-        match self.is_attached() {
+        match self.is_attached() || self.has_children() {
             true => Ok(()),
             false if self.state() == bindings::perf_event_state_PERF_EVENT_STATE_EXIT => Err(ESRCH),
             false => Err(ENODEV),
@@ -228,15 +266,21 @@ impl<H: OverflowHandler> PerfEvent<H> {
             // It may have overflowed, and stopped itself.
             bindings::perf_event_state_PERF_EVENT_STATE_OFF if self.hook.is_some() => Ok(()),
             bindings::perf_event_state_PERF_EVENT_STATE_ERROR => Err(EBUSY),
+            bindings::perf_event_state_PERF_EVENT_STATE_EXIT if self.has_children() => Ok(()),
             bindings::perf_event_state_PERF_EVENT_STATE_EXIT => Err(ESRCH),
             _ => Err(ENODEV),
         }
     }
 
-    /// Counts no more. Sleeps.
+    /// Counts no more, and no overflow is being handled when this returns. Sleeps.
     pub(crate) fn disable(&self) {
         // SAFETY: The event is ours, by the type invariants.
-        unsafe { bindings::perf_event_disable(self.as_ptr()) };
+        unsafe { self.event.disable() };
+        if self.is_inherited() && self.hook.is_some() {
+            // Handlers run with interrupts off, which is a read-side section: those that were too early to see that
+            // it is disabled are done now. (Of other events perf has waited for them.)
+            rcu::synchronize_rcu();
+        }
     }
 
     /// Overflows after so many events from now on, or so often a second. Sleeps.
@@ -262,16 +306,8 @@ impl<H: OverflowHandler> PerfEvent<H> {
     /// Value and times, children of its task included. Sleeps; interrupts the CPU on which it counts just
     /// now.
     pub(crate) fn read(&self) -> Reading {
-        let mut reading = Reading::default();
-        // SAFETY: The event is ours, by the type invariants, and the pointers are valid.
-        reading.value = unsafe {
-            bindings::perf_event_read_value(
-                self.as_ptr(),
-                &mut reading.enabled,
-                &mut reading.running,
-            )
-        };
-        reading
+        // SAFETY: The event is ours, by the type invariants.
+        unsafe { self.event.read() }
     }
 }
 

@@ -7,8 +7,10 @@
 mod attr;
 mod descriptor;
 mod event;
+mod inherited;
 mod local;
 mod overflow;
+mod pointer;
 mod stop;
 
 pub(crate) use attr::{

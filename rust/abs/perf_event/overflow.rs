@@ -7,10 +7,14 @@ use super::{
         bindings,
         pin::PinnedCpu, //
     },
+    inherited::Inherited,
     stop::Stop, //
 };
 use core::marker::PhantomData;
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// What perf sets the count of interrupts of an event to when it stops it: `MAX_INTERRUPTS`.
 const THROTTLED: u64 = u64::MAX;
@@ -32,6 +36,7 @@ pub(crate) struct Overflow<'a> {
     data: *mut bindings::perf_sample_data,
     regs: *mut kernel::bindings::pt_regs,
     stop: &'a Stop,
+    inherited: bool,
     _call: PhantomData<*mut ()>,
 }
 
@@ -78,9 +83,13 @@ impl Overflow<'_> {
         self.regs
     }
 
-    /// Counts no more, and calls no more, until the event is enabled again.
+    /// Calls no more, and counts no more, until the event is enabled again. With children, it calls no more, but
+    /// counts until somebody has come to disable it, a moment later.
     pub(crate) fn stop(&self) {
         self.stop.stop();
+        if self.inherited {
+            return;
+        }
         // SAFETY: By the type invariants. Perf itself stops an event in this way just before it calls the handler,
         // when it was enabled for a number of overflows.
         unsafe { bindings::weir_helper_event_stop(self.event) };
@@ -91,15 +100,17 @@ impl Overflow<'_> {
 #[pin_data]
 pub(super) struct Hook<H> {
     handler: H,
+    inherited: Option<Arc<Inherited>>,
     #[pin]
     pub(super) stop: Stop,
 }
 
 impl<H: OverflowHandler> Hook<H> {
     /// Makes one.
-    pub(super) fn new(handler: H) -> impl PinInit<Self> {
+    pub(super) fn new(handler: H, inherited: Option<Arc<Inherited>>) -> impl PinInit<Self> {
         pin_init!(Self {
             handler,
+            inherited,
             stop <- Stop::new(),
         })
     }
@@ -120,9 +131,15 @@ impl<H: OverflowHandler> Hook<H> {
             data,
             regs,
             stop: &hook.stop,
+            inherited: hook.inherited.is_some(),
             _call: PhantomData,
         };
-        if hook.stop.is_stopped() {
+        if let Some(inherited) = &hook.inherited {
+            // It is to be disabled, and is so in a way that perf does not know.
+            if inherited.is_disabled() || hook.stop.is_stopped() {
+                return;
+            }
+        } else if hook.stop.is_stopped() {
             // The scheduler has put it back on its PMU before it could be disabled.
             overflow.stop();
             return;

@@ -5,11 +5,11 @@
 //! `perf_event_disable()` sleeps, and the call that does not is not for modules. So the handler takes the
 //! event off its PMU, and asks a work item, by way of an irq_work, to disable it.
 
-use super::super::bindings;
-use core::{
-    marker::PhantomPinned,
-    ptr::NonNull, //
+use super::{
+    super::bindings,
+    pointer::EventPointer, //
 };
+use core::marker::PhantomPinned;
 use kernel::{
     container_of,
     prelude::*,
@@ -23,21 +23,6 @@ use kernel::{
     },
     types::Opaque, //
 };
-
-/// An event.
-#[derive(Clone, Copy)]
-pub(super) struct EventPointer(pub(super) NonNull<kernel::bindings::perf_event>);
-
-// SAFETY: An event may be used by any thread.
-unsafe impl Send for EventPointer {}
-// SAFETY: The calls lock the event themselves.
-unsafe impl Sync for EventPointer {}
-
-impl EventPointer {
-    pub(super) fn as_ptr(self) -> *mut kernel::bindings::perf_event {
-        self.0.as_ptr()
-    }
-}
 
 /// Disables an event from any context.
 ///
@@ -112,18 +97,16 @@ impl Stop {
     /// forgotten, and a limit from before; a stop that comes now is not.
     pub(super) fn restart<R>(&self, limited: bool, enable: impl FnOnce() -> R) -> R {
         let event = self.event.lock();
-        if let Some(event) = *event {
+        if let Some(event) = &*event {
             // SAFETY: By the type invariants it is not released while the lock is held. Whoever else enables
             // it takes the lock, so that it stays disabled where it is.
             unsafe {
                 // Perf enables nothing that is enabled, which an event that has stopped itself is until somebody
                 // has come to disable it.
                 if self.is_stopped() || self.limited.load(Relaxed) {
-                    bindings::perf_event_disable(event.as_ptr());
+                    event.disable();
                 }
-                if bindings::weir_helper_event_state(event.as_ptr())
-                    <= bindings::perf_event_state_PERF_EVENT_STATE_OFF
-                {
+                if event.state() <= bindings::perf_event_state_PERF_EVENT_STATE_OFF {
                     bindings::weir_helper_event_forget_stop(event.as_ptr());
                 }
             }
@@ -152,9 +135,9 @@ impl Stop {
         // SAFETY: By the safety requirements.
         let this = unsafe { &*container_of!(work, Stop, work) };
         let event = this.event.lock();
-        if let Some(event) = event.filter(|_| this.is_stopped()) {
+        if let Some(event) = event.as_ref().filter(|_| this.is_stopped()) {
             // SAFETY: By the type invariants it is not released while the lock is held.
-            unsafe { bindings::perf_event_disable(event.as_ptr()) };
+            unsafe { event.disable() };
         }
     }
 }

@@ -456,7 +456,8 @@ void weir_overflow_unthrottle(const struct weir_overflow *overflow);
  * @overflow: The overflow.
  *
  * It counts no more on this CPU (or in this task), and no callback follows, until
- * weir_counter_enable() or weir_counter_refresh().
+ * weir_counter_enable() or weir_counter_refresh(). With inheritance no callback follows in any of
+ * the tasks, but what they do is counted until a work item has disabled the event.
  */
 void weir_overflow_stop(const struct weir_overflow *overflow);
 

@@ -57,7 +57,7 @@ struct Run {
     size: u32,
     ms: u32,
     failures: u32,
-    reserved: u32,
+    pid: i32,
     seed: u64,
     rounds: u64,
     name: [u8; NAME_LEN],
@@ -107,12 +107,12 @@ impl Counters {
         }
     }
 
-    fn call(&self, name: &str, duration: Duration) -> (Run, Result<(), Errno>) {
+    fn call(&self, name: &str, pid: i32, duration: Duration) -> (Run, Result<(), Errno>) {
         let mut run = Run {
             size: size_of::<Run>() as u32,
             ms: duration.as_millis() as u32,
             failures: 0,
-            reserved: 0,
+            pid,
             seed: self.seed,
             rounds: 0,
             name: [0; NAME_LEN],
@@ -132,7 +132,7 @@ impl Counters {
     ///
     /// The error of the first that failed.
     pub fn call_only(&self, name: &str) -> Result<(), Errno> {
-        self.call(name, Duration::ZERO).1
+        self.call(name, 0, Duration::ZERO).1
     }
 
     /// Runs a test as long as tests run, and gives how many rounds that was.
@@ -150,7 +150,20 @@ impl Counters {
     ///
     /// What the test has found.
     pub fn rounds_of(&self, name: &str, duration: Duration) -> Result<u64> {
-        let (run, result) = self.call(name, duration);
+        self.evaluate(name, self.call(name, 0, duration))
+    }
+
+    /// Runs a test that counts in the task of this number.
+    ///
+    /// # Errors
+    ///
+    /// What the test has found.
+    pub fn run_in(&self, name: &str, pid: i32) -> Verdict {
+        self.evaluate(name, self.call(name, pid, self.duration))?;
+        Ok(())
+    }
+
+    fn evaluate(&self, name: &str, (run, result): (Run, Result<(), Errno>)) -> Result<u64> {
         let end = run.report.iter().position(|byte| *byte == 0);
         let report = String::from_utf8_lossy(&run.report[..end.unwrap_or(REPORT_LEN)]);
         note(&report);

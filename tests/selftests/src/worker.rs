@@ -30,8 +30,15 @@ use std::{
         Command,
         Stdio, //
     },
+    sync::{
+        Mutex,
+        PoisonError, //
+    },
     thread, //
 };
+
+/// Children that go on after the order that started them, until this process ends.
+static KEPT: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
 
 /// The role of such a process, for `child::command`.
 pub const ROLE: &str = "worker";
@@ -127,6 +134,9 @@ impl Drop for Worker {
 /// - `rename N`: gives itself its name so often
 /// - `threads N ORDER`: has N threads do it, and waits for their end
 /// - `children N ORDER`: has N processes do it, each a program that is executed, and waits for their end
+/// - `again N ORDER`: does it so often
+/// - `keep`: starts a process that does nothing yet, but does not end before this one
+/// - `kept ORDER`: has each of those do it
 /// - `exec`, `exec FILE`: executes the program over again, or another file of it, which answers
 ///
 /// # Errors
@@ -176,6 +186,22 @@ fn do_order(order: &str) -> Result<()> {
                 child.end()?;
             }
             Ok(())
+        }
+        "again" => {
+            let inner = inner.context("an order follows")?;
+            (0..times()?).try_for_each(|_| do_order(inner))
+        }
+        "keep" => {
+            let worker = Worker::start()?;
+            KEPT.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(worker);
+            Ok(())
+        }
+        "kept" => {
+            let (_, inner) = order.split_once(' ').context("an order follows")?;
+            let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.iter_mut().try_for_each(|worker| worker.order(inner))
         }
         "exec" => {
             let mut command = child::command(ROLE)?;

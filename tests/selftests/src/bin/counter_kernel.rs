@@ -9,20 +9,28 @@ use std::{
     hint::spin_loop,
     path::PathBuf,
     process::ExitCode,
-    sync::atomic::{
-        AtomicBool,
-        Ordering, //
+    sync::{
+        atomic::{
+            AtomicBool,
+            Ordering, //
+        },
+        mpsc, //
     },
     thread,
     time::Duration, //
 };
 use weir_selftests::{
+    child,
     counters::Counters,
     counters_tests,
     ktap::{
         self,
         Test,
         Verdict, //
+    },
+    worker::{
+        self,
+        Worker, //
     },
 };
 
@@ -54,6 +62,26 @@ fn overflow_user(counters: &mut Counters) -> Verdict {
     })
 }
 
+/// A child of the task is what overflows.
+fn stop_inherited(counters: &mut Counters) -> Verdict {
+    let mut worker = Worker::start()?;
+    let pid = worker.pid();
+    let (end, ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        // Each of its children lives longer than the test needs one.
+        let works = scope.spawn(move || -> Verdict {
+            while let Err(mpsc::TryRecvError::Empty) = ended.try_recv() {
+                worker.order("children 1 again 300 touch 20")?;
+            }
+            worker.end()
+        });
+        let verdict = counters.run_in("stop_inherited", pid);
+        drop(end);
+        let works = works.join().expect("it does not panic");
+        verdict.and(works)
+    })
+}
+
 fn setup(arguments: &Arguments) -> Result<Counters> {
     Counters::open(
         arguments.counters.as_deref(),
@@ -62,6 +90,9 @@ fn setup(arguments: &Arguments) -> Result<Counters> {
 }
 
 fn main() -> ExitCode {
+    if child::role().is_some() {
+        return child::end(worker::obey());
+    }
     let arguments = Arguments::parse();
     let mut tests: Vec<Test<Counters>> = counters_tests!(
         count_on_cpu,
@@ -96,5 +127,6 @@ fn main() -> ExitCode {
     )
     .into();
     tests.push(("overflow_user", overflow_user));
+    tests.push(("stop_inherited", stop_inherited));
     ktap::main(|| setup(&arguments), &tests)
 }
