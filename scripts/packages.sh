@@ -19,6 +19,11 @@ wanted=(
 	busybox-static
 	ca-certificates git util-linux shellcheck
 )
+# perf, which scripts/perf.sh builds for this machine's own architecture, with all that its libraries need to be
+# linked statically.
+if [ "$architecture" = x86_64 ]; then
+	wanted+=(libdw-dev libtraceevent-dev zlib1g-dev liblzma-dev libbz2-dev libzstd-dev pkgconf)
+fi
 # Of another architecture, clang compiles the kernel; programs need a linker and a C library.
 if [ "$architecture" = arm64 ]; then
 	wanted+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)

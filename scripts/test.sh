@@ -109,6 +109,10 @@ run_vm() {
 		files=(--file "$vm_bin/ring.bpf.o:/weir/ring.bpf.o")
 		bench+=" --bpf /weir/ring.bpf.o"
 	fi
+	# What else counts, to compare with.
+	if [ -n "$perf" ]; then
+		files+=(--file "$perf:/weir/perf")
+	fi
 	for program in "$vm_out"/samples/*/*.ko "$vm_out"/tests/weir_[ac]*.ko; do
 		[ ! -e "$program" ] || files+=(--file "$program:/weir/${program##*/}")
 	done
@@ -118,7 +122,7 @@ run_vm() {
 		programs+=(--program "$program=$vm_bin/$program $(program_arguments "$stage" "$program")")
 	done
 	"$vm_bin/weir-vm" run "${vm_options[@]}" --modules "$vm_modules" \
-		--file "$vm_bin/print_switches:/weir/print_switches" \
+		--file "$vm_bin/print_switches:/weir/print_switches" --file "$vm_bin/weir:/weir/weir" \
 		--file "$vm_out/bench/weir_bench.ko:/weir/weir_bench.ko" "${files[@]}" \
 		--summary "$summary" "${programs[@]}" "$@" || status=$?
 	# What is no result of a test is a failure all the same.
@@ -127,12 +131,15 @@ run_vm() {
 
 # stage_vm STAGE: boots its kernel with the modules and the test programs.
 stage_vm() {
-	local stage="$1" kernel="$1" suites second
+	local stage="$1" kernel="$1" perf="" suites second
 	case "$stage" in
 	vm | icount) kernel=release ;;
 	esac
 	vm_setup "$kernel" || return 2
 	[ "$kernel" != release ] || ktap "modules that are built elsewhere" "$top/tests/scripts/outside.sh"
+	if [ "$kernel" != um ] && [ "$architecture" = x86_64 ]; then
+		perf=$("$here/perf.sh") || return 2
+	fi
 	# Every suite that the source has must have run.
 	suites=$(grep -rhoE 'kunit_tests\([a-z_]+' "$top/rust" | cut -d'(' -f2 | sort | paste -sd,)
 	say "tests on the $architecture_prefix$kernel kernel"
