@@ -17,6 +17,8 @@ mkdir -p "$to"
 for program in "${selftests[@]}"; do
 	cp "$bin/$program" "$to/"
 done
+# What one of them tests.
+cp "$bin/weir" "$to/"
 printf '%s\n' "${selftests[@]}" >"$to/kselftest-list.txt"
 cp "$here/run_kselftest.sh" "$to/"
 say "the tests are in $to; run_kselftest.sh there runs them, as root"

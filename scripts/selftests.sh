@@ -39,6 +39,8 @@ selftests=(
 	counter_hotplug
 	counter_kernel
 	counter_kernel_stress
+	stat_names
+	stat_agrees
 	samples
 	module_reload
 )

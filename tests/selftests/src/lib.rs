@@ -7,6 +7,7 @@
 //! them as root.
 
 pub mod affinity;
+pub mod agreement;
 pub mod beside;
 pub mod child;
 pub mod counters;
@@ -25,6 +26,8 @@ pub mod rounds;
 pub mod sampled;
 pub mod session;
 pub mod spliced;
+pub mod stat;
+pub mod stat_work;
 pub mod syscall;
 pub mod tasks;
 pub mod times;
